@@ -115,7 +115,7 @@ def host_errors(host: str) -> list[str]:
         return ["must not be empty"]
     problems = []
     if "*" in host:
-        problems.append("must not hold a wildcard")
+        problems.append("must not contain a wildcard")
     if host != canonical_host(host):
         problems.append(f'must be in lower case and without a trailing dot: "{canonical_host(host)}"')
     if len(host) > MAX_HOST:

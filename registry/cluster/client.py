@@ -354,7 +354,7 @@ class HttpClusterClient:
 
 
 class _Unauthorized(Exception):
-    """The server rejected the credentials of this process; the client that is being served is not at fault."""
+    """The cluster rejected the credentials of this process, which is not an error of the client that it serves."""
 
 
 def _write_query(dry_run: bool, field_manager: str) -> dict[str, str]:

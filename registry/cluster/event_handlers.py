@@ -64,12 +64,12 @@ class SyncingHandler(NoOpEventHandler, ABC):
         """Brings the handler's state of one object up to date; `obj` is None if it does not exist."""
 
     async def replace(self, items: Sequence[Object], rv: int) -> None:
-        gone = set(self._known_keys())
+        missing = set(self._known_keys())
         async for obj in iterate_cooperatively(items):
             key = key_of(obj)
-            gone.discard(key)
+            missing.discard(key)
             self._sync(key, obj)
-        for key in gone:
+        for key in missing:
             self._sync(key, None)
 
     def apply(self, type: str, obj: Object, rv: int) -> None:

@@ -138,9 +138,9 @@ class Informer:
             return self._backoff.next()
 
     def _handle_error(self, error: StatusError) -> float:
-        gone = error.code == _GONE or any(cause.get("reason") == _VERSION_TOO_LARGE for cause in error.causes)
+        unavailable = error.code == _GONE or any(cause.get("reason") == _VERSION_TOO_LARGE for cause in error.causes)
         # a watch that starts with initial events names no version that could have expired
-        if gone and (self._rv or not self._watch_list):
+        if unavailable and (self._rv or not self._watch_list):
             _logger.info("informer of %s: version %d is not available, listing again", self._resource.plural, self._rv)
             self._start_over()
             return self._backoff.next()

@@ -24,10 +24,10 @@ class Services:
 NO_SERVICES = Services()
 
 
-def effective_services(facts: TenantSummary, ancestors: Sequence[TenantSummary]) -> Services:
+def effective_services(tenant: TenantSummary, ancestors: Sequence[TenantSummary]) -> Services:
     """For each service, the nearest of the Tenant and its ancestors that enables it; the root provides all of them,
     whatever its spec (R-063 to R-067). `ancestors` are nearest first."""
-    lineage = (facts, *ancestors)
+    lineage = (tenant, *ancestors)
     return Services(
         etcd=_provider("etcd", lineage),
         ingress=_provider("ingress", lineage),
@@ -40,7 +40,7 @@ def _provider(service: str, lineage: Sequence[TenantSummary]) -> str:
     return next((each.namespace for each in lineage if each.is_root or service in each.flags), "")
 
 
-def effective_scheduling_class(facts: TenantSummary, ancestors: Sequence[TenantSummary]) -> str:
+def effective_scheduling_class(tenant: TenantSummary, ancestors: Sequence[TenantSummary]) -> str:
     """The scheduling class of the farthest ancestor that has one, since a parent overrides its children. Empty if there
     is none."""
-    return next((each.scheduling_class for each in reversed((facts, *ancestors)) if each.scheduling_class), "")
+    return next((each.scheduling_class for each in reversed((tenant, *ancestors)) if each.scheduling_class), "")

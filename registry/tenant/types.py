@@ -103,7 +103,7 @@ def reject_internal_keys(tenant: Object) -> None:
     internal = sorted(key for key in spec if key.startswith("_")) if isinstance(spec, dict) else []
     if internal:
         quoted = ", ".join(f'"{key}"' for key in internal)
-        raise BadRequest(f"spec must not hold keys that start with an underscore: {quoted}")
+        raise BadRequest(f"spec must not contain keys that start with an underscore: {quoted}")
 
 
 def tenant_resource() -> Resource:

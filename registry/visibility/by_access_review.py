@@ -105,7 +105,7 @@ class _ReviewedUserVisibility:
     def namespaces(self) -> VisibleNamespaces:
         return self._namespaces
 
-    def change_since(self, rv: int, told: tuple[float, float]) -> VisibilityChange | None:
+    def change_since(self, rv: int, sent: tuple[float, float]) -> VisibilityChange | None:
         return None
 
     def subscribe(self, callback: Callable[[VisibilityChange], None]) -> Callable[[], None]:

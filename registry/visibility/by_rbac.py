@@ -98,10 +98,10 @@ class _RbacUserVisibility:
     def namespaces(self) -> VisibleNamespaces:
         return self._namespaces
 
-    def change_since(self, rv: int, told: tuple[float, float]) -> VisibilityChange | None:
+    def change_since(self, rv: int, sent: tuple[float, float]) -> VisibilityChange | None:
         if rv < self._history.first_rv:
             return None
-        first, last = told
+        first, last = sent
         # a watcher got this version after recording started, even if no event tells when
         start = max(first - _MARGIN_SECONDS, self._history.started_at)
         states = self._history.states_between(start, last, frozenset(subjects_of(self.user)))
@@ -141,7 +141,7 @@ class _RbacUserVisibility:
 class _Unrestricted:
     namespaces: VisibleNamespaces = None
 
-    def change_since(self, rv: int, told: tuple[float, float]) -> VisibilityChange | None:
+    def change_since(self, rv: int, sent: tuple[float, float]) -> VisibilityChange | None:
         return VisibilityChange(None, None, None, rv)
 
     def subscribe(self, callback: Callable[[VisibilityChange], None]) -> Callable[[], None]:

@@ -33,12 +33,12 @@ class RbacKindFeed(NoOpEventHandler):
         self._on_list = on_list
 
     async def replace(self, items: Sequence[Object], rv: int) -> None:
-        gone = set(self._known_keys())
+        missing = set(self._known_keys())
         async for item in iterate_cooperatively(items):
             key = _key(item)
-            gone.discard(key)
+            missing.discard(key)
             self._put(key, item, rv)
-        for key in gone:
+        for key in missing:
             self._drop(key, rv)
         self._on_list(self, rv)
 

@@ -137,9 +137,9 @@ async def test_a_generated_name_starts_with_generate_name(store: Store) -> None:
 async def test_generate_name_fails_if_every_attempt_collides(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     await store.create(context(), configmap("taken"), admitted, dry_run=False)
     monkeypatch.setattr("apiserver.meta.object_meta.generate_name", lambda base: "taken")
-    with pytest.raises(errors.GenerateNameExhausted) as refusal:
+    with pytest.raises(errors.GenerateNameExhausted) as raised:
         await store.create(context(), configmap("", generateName="t"), admitted, dry_run=False)
-    assert refusal.value.retry_after == 1
+    assert raised.value.retry_after == 1
 
 
 async def test_an_object_without_a_name_is_invalid(store: Store) -> None:

@@ -285,8 +285,8 @@ def test_managed_fields_are_stored_in_a_hidden_annotation() -> None:
 @pytest.mark.parametrize("levels", [200, 1000, 5000])
 def test_too_deeply_nested_managed_fields_are_not_shown(levels: int) -> None:
     """Otherwise the Tenant could not be encoded, and lists would fail."""
-    held = {"annotations": {names.MANAGED_FIELDS_ANNOTATION: "[" * levels + "]" * levels}}
-    assert "managedFields" not in to_tenant(release(metadata=held))["metadata"]
+    metadata = {"annotations": {names.MANAGED_FIELDS_ANNOTATION: "[" * levels + "]" * levels}}
+    assert "managedFields" not in to_tenant(release(metadata=metadata))["metadata"]
 
 
 def test_managed_fields_are_dropped_if_annotations_would_be_too_large() -> None:

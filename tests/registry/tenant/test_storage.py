@@ -2,170 +2,20 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Mapping
 from typing import Any, cast
 
 import pytest
 
 from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
-from apiserver.meta.resource import GroupKind, GroupResource, Key, Object
+from apiserver.meta.resource import Key, Object
 from apiserver.request.context import RequestContext
 from apiserver.request.options import DeleteOptions
-from apiserver.storage.watch_cache import WatchCache
 from registry import names
-from registry.cluster.interface import HELMRELEASES, ClusterResource, ClusterUnreachable
+from registry.cluster.interface import ClusterUnreachable
 from registry.tenant.convert import to_release
-from registry.tenant.release_cache import ReleaseCache, trim_release
 from registry.tenant.release_settings import ReleaseSettings
-from registry.tenant.storage import ReleaseBackend
-from registry.tenant.types import tenant_resource
-from registry.tenant.watch_feed import TenantFeed
-from tests.run_coroutine import run_coroutine
-
-KEY = Key("tenant-root", "alice")
-_RELEASES = GroupResource(HELMRELEASES.group, HELMRELEASES.plural)
-
-
-class FakeReleaseCluster:
-    """A cluster with HelmReleases. `deliver` sends the pending events to a feed."""
-
-    def __init__(self) -> None:
-        self.rv = 10
-        self.objects: dict[tuple[str, str], Object] = {}
-        self.store: dict[Key, Object] = {}
-        self.writes: list[str] = []
-        self.events: list[tuple[str, Object, int]] = []
-        self.unreachable = False
-        self.writing = asyncio.Event()
-        self.may_finish = asyncio.Event()
-        self.may_finish.set()
-
-    async def get(self, res: ClusterResource, namespace: str, name: str) -> Object:
-        self._reached()
-        return copy.deepcopy(self._found(namespace, name))
-
-    async def create(
-        self, res: ClusterResource, obj: Object, *, namespace: str = "", dry_run: bool = False, field_manager: str = ""
-    ) -> Object:
-        await self._write(f"create {field_manager}{' dry' if dry_run else ''}")
-        key = obj["metadata"]["namespace"], obj["metadata"]["name"]
-        if key in self.objects:
-            raise errors.AlreadyExists(_RELEASES, key[1])
-        stored = copy.deepcopy(obj)
-        stored["metadata"] |= {"uid": f"u-{key[1]}", "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z"}
-        return stored if dry_run else self._store("ADDED", stored)
-
-    async def update(
-        self,
-        res: ClusterResource,
-        obj: Object,
-        *,
-        subresource: str = "",
-        dry_run: bool = False,
-        field_manager: str = "",
-    ) -> Object:
-        await self._write("update dry" if dry_run else "update")
-        stored_release = self._found(obj["metadata"]["namespace"], obj["metadata"]["name"])
-        if stored_release["metadata"]["resourceVersion"] != obj["metadata"]["resourceVersion"]:
-            raise errors.Conflict(_RELEASES, obj["metadata"]["name"])
-        stored = copy.deepcopy(obj) | {"status": stored_release.get("status", {})}
-        return stored if dry_run else self._store("MODIFIED", stored)
-
-    async def delete(
-        self, res: ClusterResource, namespace: str, name: str, *, options: Mapping[str, Any] | None = None
-    ) -> Object:
-        assert options is not None
-        await self._write(f"delete {sorted(options)}")
-        stored_release = self._found(namespace, name)
-        if options["preconditions"]["resourceVersion"] != stored_release["metadata"]["resourceVersion"]:
-            raise errors.Conflict(GroupKind(HELMRELEASES.group, HELMRELEASES.kind), name, "Precondition failed")
-        if stored_release["metadata"].get("finalizers"):
-            stored_release["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z"
-            return self._store("MODIFIED", stored_release)
-        if "dryRun" not in options:
-            del self.objects[namespace, name]
-            self.rv += 1
-            deleted = stored_release | {"metadata": stored_release["metadata"] | {"resourceVersion": str(self.rv)}}
-            self.events.append(("DELETED", deleted, self.rv))
-        return {"kind": "Status", "status": "Success"}
-
-    def put(self, obj: Object) -> None:
-        self._store("ADDED", copy.deepcopy(obj))
-
-    def deliver(self, feed: TenantFeed) -> None:
-        for type_, obj, rv in self.events:
-            key = Key(obj["metadata"]["namespace"], obj["metadata"]["name"])
-            if type_ == "DELETED":
-                self.store.pop(key, None)
-            else:
-                self.store[key] = trim_release(obj)
-            feed.apply(type_, trim_release(obj), rv)
-        self.events.clear()
-
-    async def _write(self, what: str) -> None:
-        self._reached()
-        self.writes.append(what)
-        self.writing.set()
-        await self.may_finish.wait()
-
-    def _reached(self) -> None:
-        if self.unreachable:
-            raise ClusterUnreachable
-
-    def _found(self, namespace: str, name: str) -> Object:
-        found = self.objects.get((namespace, name))
-        if found is None:
-            raise errors.from_status(errors.NotFound(_RELEASES, name).status(), 404)
-        return found
-
-    def _store(self, type_: str, obj: Object) -> Object:
-        self.rv += 1
-        obj["metadata"]["resourceVersion"] = str(self.rv)
-        self.objects[obj["metadata"]["namespace"], obj["metadata"]["name"]] = obj
-        self.events.append((type_, copy.deepcopy(obj), self.rv))
-        return copy.deepcopy(obj)
-
-
-class World:
-    def __init__(self) -> None:
-        self.cluster = FakeReleaseCluster()
-        resource = tenant_resource()
-        self.cache = WatchCache(resource)
-        self.retries = 0
-        self.feed = TenantFeed(resource=resource, cache=self.cache, retry=self._retry)
-        run_coroutine(self.feed.replace([], self.cluster.rv))
-        self.backend = ReleaseBackend(
-            cluster=cast(Any, self.cluster),
-            cache=self.cache,
-            feed=self.feed,
-            releases=ReleaseCache(self.cluster.store),
-            settings=ReleaseSettings,
-        )
-
-    def _retry(self) -> None:
-        self.retries += 1
-
-    async def create(self, obj: Object, *, dry_run: bool = False) -> Object:
-        return await self.backend.create(obj, dry_run=dry_run, context=CONTEXT)
-
-    async def update(self, new: Object, current: Object, *, dry_run: bool = False) -> Object:
-        return await self.backend.update(KEY, new, current, dry_run=dry_run, context=CONTEXT)
-
-    async def delete(self, current: Object, options: DeleteOptions = DeleteOptions()) -> Any:  # noqa: B008
-        return await self.backend.delete(KEY, current, options, context=CONTEXT)
-
-
-CONTEXT = cast(RequestContext, None)
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-def tenant(**spec: Any) -> Object:
-    return {"metadata": {"name": "alice", "namespace": "tenant-root"}, "spec": spec}
+from tests.registry.tenant.release_cluster import KEY, World, tenant
 
 
 def changed(current: Object, **spec: Any) -> Object:
@@ -368,59 +218,6 @@ async def test_a_write_completes_although_its_request_is_cancelled(world: World)
     with pytest.raises(asyncio.CancelledError):
         await writing
     assert ("tenant-root", "tenant-alice") in world.cluster.objects
-
-
-async def test_a_relist_converts_only_what_changed(world: World) -> None:
-    settings = ReleaseSettings()
-    for name in ("alice", "bob"):
-        world.cluster.put(
-            to_release({"metadata": {"name": name, "namespace": "tenant-root"}, "spec": {}}, None, settings)
-        )
-    world.cluster.deliver(world.feed)
-    cached = world.cache.peek(KEY)
-    bob = world.cluster.objects["tenant-root", "tenant-bob"]
-    world.cluster.put(bob)
-    world.cluster.events.clear()
-    await world.feed.replace(list(world.cluster.objects.values()), world.cluster.rv)
-    assert world.cache.peek(KEY) is cached
-    found = world.cache.peek(Key("tenant-root", "bob"))
-    assert found is not None
-    assert found.rv == world.cluster.rv
-
-
-async def test_an_invalid_helmrelease_stays_visible_and_is_logged(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    release = to_release(tenant(), None, ReleaseSettings())
-    release["spec"]["values"] = {"etcd": "yes"}
-    world.cluster.put(release)
-    world.cluster.deliver(world.feed)
-    found = await world.backend.read(KEY, live=False)
-    assert found is not None
-    assert found["spec"]["etcd"] is False
-    assert world.feed.unreadable_fields == {KEY: ("spec.values.etcd",)}
-    assert "spec.values.etcd" in caplog.text
-    assert "yes" not in caplog.text
-    world.cluster.put(release | {"spec": {"values": {"etcd": True}}})
-    world.cluster.deliver(world.feed)
-    assert world.feed.unreadable_fields == {}
-
-
-async def test_a_helmrelease_that_cannot_be_converted_stays_visible(world: World) -> None:
-    release = to_release(tenant(), None, ReleaseSettings())
-    release["metadata"]["finalizers"] = 5
-    world.cluster.put(release)
-    world.cluster.deliver(world.feed)
-    found = await world.backend.read(KEY, live=False)
-    assert found is not None
-    assert found["status"] == {"namespace": "tenant-alice"}
-
-
-async def test_another_helmrelease_only_advances_the_version(world: World) -> None:
-    world.cluster.put({"metadata": {"name": "other", "namespace": "x", "uid": "o"}})
-    world.cluster.deliver(world.feed)
-    assert len(world.cache) == 0
-    assert world.cache.rv == 11
 
 
 async def test_errors_of_the_cluster_keep_their_code(world: World) -> None:

@@ -1,0 +1,149 @@
+"""A scripted ClusterClient, and recording handlers, for tests of the informer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any
+
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Object
+from registry.cluster.backoff import Backoff
+from registry.cluster.informer import Informer
+from registry.cluster.interface import NAMESPACES, ClusterResource, WatchEvent
+
+END = {"annotations": {"k8s.io/initial-events-end": "true"}}
+
+
+def obj(name: str, rv: int) -> Object:
+    return {"metadata": {"name": name, "resourceVersion": str(rv), "managedFields": [{}]}}
+
+
+def event(type_: str, name: str, rv: int) -> WatchEvent:
+    return WatchEvent(type_, obj(name, rv))
+
+
+def bookmark(rv: int, **metadata: Any) -> WatchEvent:
+    return WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": str(rv), **metadata}})
+
+
+def page(rv: int, *items: Object) -> Object:
+    return {"metadata": {"resourceVersion": str(rv)}, "items": list(items)}
+
+
+class Script:
+    """A ClusterClient that plays a script of lists and watches, followed by a watch without events."""
+
+    def __init__(self, *steps: Object | StatusError | Sequence[WatchEvent | Exception]) -> None:
+        self._steps = list(steps)
+        self.calls: list[str] = []
+        self.over = asyncio.Event()
+
+    async def list(self, res: ClusterResource, namespace: str = "", *, limit: int, **options: Any) -> Object:
+        assert limit == 1
+        self.calls.append("probe")
+        return self._answer()
+
+    async def each_list_item(
+        self,
+        res: ClusterResource,
+        namespace: str = "",
+        *,
+        visit: Callable[[Object], None],
+        resource_version: str,
+        **options: Any,
+    ) -> str:
+        self.calls.append(f"list {resource_version}".rstrip())
+        answer = self._answer()
+        for item in answer["items"]:
+            visit(item)
+        version: str = answer["metadata"]["resourceVersion"]
+        return version
+
+    def _answer(self) -> Object:
+        step = self._steps.pop(0)
+        if isinstance(step, StatusError):
+            raise step
+        assert isinstance(step, Mapping)
+        return dict(step)
+
+    async def watch(
+        self,
+        res: ClusterResource,
+        namespace: str = "",
+        *,
+        resource_version: str,
+        send_initial_events: bool,
+        **options: Any,
+    ) -> AsyncIterator[WatchEvent]:
+        self.calls.append("watchlist" if send_initial_events else f"watch {resource_version}")
+        if not self._steps:
+            self.over.set()
+            await asyncio.Event().wait()
+        step = self._steps.pop(0)
+        if isinstance(step, StatusError):
+            raise step
+        assert isinstance(step, Sequence)
+        for each in step:
+            if isinstance(each, Exception):
+                raise each
+            yield each
+
+
+class RecordingHandler:
+    def __init__(self) -> None:
+        self.handled: list[Any] = []
+        self.objects: list[Object] = []
+
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
+        self.objects += items
+        self.handled.append(("replace", [item["metadata"]["name"] for item in items], rv))
+
+    def apply(self, type: str, obj: Object, rv: int) -> None:
+        self.objects.append(obj)
+        self.handled.append((type, obj["metadata"]["name"], rv))
+
+    def bookmark(self, rv: int) -> None:
+        self.handled.append(("bookmark", rv))
+
+    def set_cluster_error(self, error: StatusError | None) -> None:
+        self.handled.append(("unreachable", error.code if error else None))
+
+
+class Run:
+    def __init__(self, script: Script, informer: Informer, record: RecordingHandler, delays: list[float]) -> None:
+        self.calls, self.informer, self.delays = script.calls, informer, delays
+        self.handled, self.objects = record.handled, record.objects
+
+
+def whole(obj: Object) -> Object:
+    return obj
+
+
+async def play(*steps: Any, store_objects: bool = True, transform: Callable[[Object], Object] = whole) -> Run:
+    """Runs an informer through the script without delays."""
+    script, record, delays = Script(*steps), RecordingHandler(), list[float]()
+
+    async def sleep(seconds: float) -> None:
+        delays.append(seconds)
+
+    backoff = Backoff(jitter=lambda: 0.0)
+    informer = Informer(
+        script,  # type: ignore[arg-type]
+        NAMESPACES,
+        store_objects=store_objects,
+        transform=transform,
+        backoff=backoff,
+        sleep=sleep,
+    )
+    informer.add_handler(record)
+    task = asyncio.create_task(informer.run())
+    await asyncio.wait_for(script.over.wait(), 5)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    return Run(script, informer, record, delays)
+
+
+INITIAL = [event("ADDED", "a", 3), event("ADDED", "b", 2), bookmark(5, **END)]

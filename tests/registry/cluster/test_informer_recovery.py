@@ -1,0 +1,167 @@
+"""Recovery of the informer from expired versions, outages, and invalid responses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from apiserver.meta import errors
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Object
+from registry.cluster.informer import Informer
+from registry.cluster.interface import NAMESPACES, ClusterUnreachable, WatchEvent
+from registry.cluster.watch_decoder import MalformedStream
+from tests.registry.cluster.informer_script import (
+    END,
+    INITIAL,
+    RecordingHandler,
+    Script,
+    bookmark,
+    event,
+    obj,
+    page,
+    play,
+)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(errors.Expired("too old resource version"), id="too old"),
+        pytest.param(errors.TooLargeResourceVersion(9, 4), id="larger than the latest version"),
+    ],
+)
+async def test_an_unavailable_version_is_followed_by_a_new_list(error: StatusError) -> None:
+    run = await play(INITIAL, [error], [event("ADDED", "c", 20), bookmark(21, **END)])
+    assert run.calls == ["watchlist", "watch 5", "watchlist", "watch 21"]
+    assert run.handled == [("replace", ["a", "b"], 5), ("replace", ["c"], 21)]
+
+
+async def test_a_new_list_is_not_older_than_the_last_event_unless_that_version_is_unavailable() -> None:
+    expired, future = errors.Expired("too old resource version"), errors.TooLargeResourceVersion(6, 4)
+    rejected = StatusError(422, "Invalid", "")
+    run = await play(rejected, page(5), [event("ADDED", "a", 6), expired], future, page(4), [event("ADDED", "b", 5)])
+    assert run.calls == ["watchlist", "list 0", "watch 5", "list 6", "list", "watch 4", "watch 5"]
+    assert run.handled[-2:] == [("replace", [], 4), ("ADDED", "b", 5)]
+
+
+async def test_expired_watches_are_followed_by_lists() -> None:
+    expired = errors.Expired("too old resource version")
+    run = await play(expired, page(5, obj("a", 1)), expired, page(7, obj("a", 1)), [event("MODIFIED", "a", 8)])
+    assert run.calls == ["watchlist", "list 0", "watch 5", "list 5", "watch 7", "watch 8"]
+    assert run.handled == [("replace", ["a"], 5), ("replace", ["a"], 7), ("MODIFIED", "a", 8)]
+
+
+async def test_handlers_see_an_outage_and_its_end_and_no_event_is_lost() -> None:
+    outage = ClusterUnreachable()
+    run = await play(INITIAL, [outage], outage, outage, page(9), [event("MODIFIED", "a", 8)])
+    assert run.calls == ["watchlist", "watch 5", "probe", "probe", "probe", "watch 5", "watch 8"]
+    assert run.handled[1:] == [
+        ("unreachable", 503),
+        ("unreachable", 503),
+        ("unreachable", 503),
+        ("unreachable", None),
+        ("MODIFIED", "a", 8),
+    ]
+
+
+async def test_the_delay_grows_during_an_outage() -> None:
+    outage = [ClusterUnreachable(retry_after=0) for _ in range(8)]
+    run = await play(*outage, page(1), INITIAL)
+    assert run.delays[:8] == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]
+
+
+async def test_the_delay_is_reset_after_an_outage() -> None:
+    outage = [ClusterUnreachable(retry_after=0) for _ in range(6)]
+    run = await play(INITIAL, *outage, page(1), [errors.Expired("too old")], [bookmark(30, **END)])
+    assert run.delays[6:8] == [30.0, 0.8]
+    assert run.handled[-1] == ("replace", [], 30)
+
+
+async def test_retry_after_is_honoured_up_to_a_limit() -> None:
+    for seconds, expected in ((7, 7), (10_000, 30)):
+        later = errors.TooManyRequests("later", retry_after=seconds)
+        run = await play(later, later, page(1), page(1, obj("a", 1)))
+        assert run.delays[0] == expected
+
+
+@pytest.mark.parametrize(
+    "invalid",
+    [
+        pytest.param(MalformedStream("no event"), id="an undecodable event"),
+        pytest.param(WatchEvent("MODIFIED", {"metadata": {"name": "a"}}), id="an object without a version"),
+        pytest.param(
+            WatchEvent("MODIFIED", {"metadata": {"name": "a", "resourceVersion": "x"}}),
+            id="a version that is not a number",
+        ),
+        pytest.param(WatchEvent("MODIFIED", {}), id="no metadata"),
+    ],
+)
+async def test_an_invalid_event_is_followed_by_a_new_list(invalid: WatchEvent | Exception) -> None:
+    answers: list[Any] = [page(1)] if isinstance(invalid, Exception) else []
+    run = await play([*INITIAL, invalid], *answers, [event("ADDED", "c", 8), bookmark(8, **END)])
+    assert ("replace", ["c"], 8) in run.handled
+
+
+async def test_an_invalid_list_is_repeated() -> None:
+    rejected = StatusError(422, "Invalid", "")
+    run = await play(rejected, {"metadata": {}}, page(5, {"metadata": {}}), page(6, obj("a", 3)))
+    assert run.calls == ["watchlist", "list 0", "list", "list", "watch 6"]
+    assert run.handled == [("replace", ["a"], 6)]
+
+
+async def test_a_handler_that_fails_does_not_end_the_informer() -> None:
+    script = Script(INITIAL, INITIAL)
+
+    class Failing(RecordingHandler):
+        async def replace(self, items: Sequence[Object], rv: int) -> None:
+            await super().replace(items, rv)
+            if len(self.handled) == 1:
+                raise RuntimeError("a bug")
+
+    async def sleep(seconds: float) -> None:
+        return None
+
+    handler = Failing()
+    informer = Informer(script, NAMESPACES, sleep=sleep)  # type: ignore[arg-type]
+    informer.add_handler(handler)
+    task = asyncio.create_task(informer.run())
+    await asyncio.wait_for(script.over.wait(), 5)
+    task.cancel()
+    await asyncio.wait([task])
+    assert len(handler.handled) == 2
+
+
+async def test_retry_now_ends_the_delay() -> None:
+    script = Script(ClusterUnreachable(), page(1), INITIAL)
+    waiting = asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        waiting.set()
+        await asyncio.Event().wait()
+
+    informer = Informer(script, NAMESPACES, sleep=sleep)  # type: ignore[arg-type]
+    task = asyncio.create_task(informer.run())
+    await asyncio.wait_for(waiting.wait(), 5)
+    informer.retry_now()
+    await asyncio.wait_for(informer.synced.wait(), 5)
+    task.cancel()
+    await asyncio.wait([task])
+
+
+def table(rv: int) -> Object:
+    """A response in the Table format."""
+    row = {"cells": ["a"], "object": {"kind": "PartialObjectMetadata", "metadata": {"name": "a"}}}
+    return {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": str(rv)}, "rows": [row]}
+
+
+async def test_tables_are_not_processed_as_objects() -> None:
+    """A reflector that accepted them would store rows instead of objects, or sync with nothing (WIRE-J21)."""
+    whole_state = [event("ADDED", "a", 3), bookmark(6, **END)]
+    run = await play([WatchEvent("ADDED", table(4)), bookmark(5, **END)], whole_state)
+    assert run.handled == [("replace", ["a"], 6)]
+    run = await play([bookmark(5, **END), WatchEvent("ADDED", table(6))], whole_state)
+    assert run.handled == [("replace", [], 5), ("replace", ["a"], 6)]

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+
+from apiserver.meta.resource import Key
+from registry.tenant.convert import to_release
+from registry.tenant.release_settings import ReleaseSettings
+from tests.registry.tenant.release_cluster import KEY, World, tenant
+
+
+async def test_a_relist_converts_only_what_changed(world: World) -> None:
+    settings = ReleaseSettings()
+    for name in ("alice", "bob"):
+        world.cluster.put(
+            to_release({"metadata": {"name": name, "namespace": "tenant-root"}, "spec": {}}, None, settings)
+        )
+    world.cluster.deliver(world.feed)
+    cached = world.cache.peek(KEY)
+    bob = world.cluster.objects["tenant-root", "tenant-bob"]
+    world.cluster.put(bob)
+    world.cluster.events.clear()
+    await world.feed.replace(list(world.cluster.objects.values()), world.cluster.rv)
+    assert world.cache.peek(KEY) is cached
+    found = world.cache.peek(Key("tenant-root", "bob"))
+    assert found is not None
+    assert found.rv == world.cluster.rv
+
+
+async def test_an_invalid_helmrelease_stays_visible_and_is_logged(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    release = to_release(tenant(), None, ReleaseSettings())
+    release["spec"]["values"] = {"etcd": "yes"}
+    world.cluster.put(release)
+    world.cluster.deliver(world.feed)
+    found = await world.backend.read(KEY, live=False)
+    assert found is not None
+    assert found["spec"]["etcd"] is False
+    assert world.feed.unreadable_fields == {KEY: ("spec.values.etcd",)}
+    assert "spec.values.etcd" in caplog.text
+    assert "yes" not in caplog.text
+    world.cluster.put(release | {"spec": {"values": {"etcd": True}}})
+    world.cluster.deliver(world.feed)
+    assert world.feed.unreadable_fields == {}
+
+
+async def test_a_helmrelease_that_cannot_be_converted_stays_visible(world: World) -> None:
+    release = to_release(tenant(), None, ReleaseSettings())
+    release["metadata"]["finalizers"] = 5
+    world.cluster.put(release)
+    world.cluster.deliver(world.feed)
+    found = await world.backend.read(KEY, live=False)
+    assert found is not None
+    assert found["status"] == {"namespace": "tenant-alice"}
+
+
+async def test_another_helmrelease_only_advances_the_version(world: World) -> None:
+    world.cluster.put({"metadata": {"name": "other", "namespace": "x", "uid": "o"}})
+    world.cluster.deliver(world.feed)
+    assert len(world.cache) == 0
+    assert world.cache.rv == 11
