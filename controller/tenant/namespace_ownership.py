@@ -19,7 +19,7 @@ from registry.tenant.summary import TenantSummary
 
 TENANT_ANNOTATION = "apps.cozystack.io/tenant"
 UID_ANNOTATION = "apps.cozystack.io/tenant-uid"
-MADE_ANNOTATION = "apps.cozystack.io/tenant-namespace-made"
+CREATED_ANNOTATION = "apps.cozystack.io/tenant-namespace-made"
 ADOPT_ANNOTATION = "apps.cozystack.io/adopt"
 
 # Between our clock and the cluster's. The record of a restored backup or of a copied manifest is older than that.
@@ -61,8 +61,8 @@ def ownership(namespace: Object, tenant: TenantSummary) -> Ownership:
 
 def record_annotations(tenant: TenantSummary, now: datetime) -> dict[str, str]:
     """The annotations that record the Tenant on a Namespace created at `now`."""
-    made = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {TENANT_ANNOTATION: _format_key(tenant.key), UID_ANNOTATION: tenant.uid, MADE_ANNOTATION: made}
+    created = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {TENANT_ANNOTATION: _format_key(tenant.key), UID_ANNOTATION: tenant.uid, CREATED_ANNOTATION: created}
 
 
 def read_record(namespace: Object) -> TenantRecord | None:
@@ -88,11 +88,11 @@ def is_created_by_us(namespace: Object) -> bool:
     metadata = namespace["metadata"]
     if read_record(namespace) is None:
         return False
-    made = _time(_strings(metadata, "annotations").get(MADE_ANNOTATION))
+    recorded = _time(_strings(metadata, "annotations").get(CREATED_ANNOTATION))
     created = _time(metadata.get("creationTimestamp"))
-    if made is None or created is None:
+    if recorded is None or created is None:
         return False
-    return abs((created - made).total_seconds()) <= _CLOCK_SKEW_SECONDS
+    return abs((created - recorded).total_seconds()) <= _CLOCK_SKEW_SECONDS
 
 
 def is_of_former_tenant(namespace: Object | None, tenant: TenantSummary) -> bool:

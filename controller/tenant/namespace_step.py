@@ -66,7 +66,7 @@ def render_namespace(
     """The Namespace of a Tenant as a merge patch, with None for labels that must be absent (R-054 to R-074).
 
     `parent` is the parent's Namespace, `current` the stored Namespace. All ancestor labels are ours: one that names
-    another tenant would let that tenant in through network policies, and is removed.
+    another tenant would grant it access, and is removed.
     """
     current_labels = _strings(current, "labels")
     labels: dict[str, str | None] = {
@@ -117,9 +117,11 @@ def _strings(namespace: Object | None, field: str) -> Mapping[str, str]:
 
 def conflicting_labels(desired: Object, current: Object) -> list[str]:
     """The labels with other values than ours on a Namespace that somebody else manages."""
-    present, wanted = _strings(current, "labels"), desired["metadata"]["labels"]
+    present, expected = _strings(current, "labels"), desired["metadata"]["labels"]
     return sorted(
-        key for key in wanted.keys() & present.keys() if _comparable(key, present[key]) != _comparable(key, wanted[key])
+        key
+        for key in expected.keys() & present.keys()
+        if _comparable(key, present[key]) != _comparable(key, expected[key])
     )
 
 

@@ -188,9 +188,9 @@ def test_an_absent_field_covers_none_only() -> None:
 def test_a_reference_to_a_former_owner_of_the_same_name_is_replaced() -> None:
     former = {"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "old"}
     other = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "other"}
-    wanted = {"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "new"}
+    new = {"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "new"}
 
-    assert merge_owner_references([former, other], [wanted]) == [other, wanted]
+    assert merge_owner_references([former, other], [new]) == [other, new]
 
 
 def test_an_existing_reference_keeps_its_fields() -> None:
@@ -202,10 +202,10 @@ def test_an_existing_reference_keeps_its_fields() -> None:
 
 
 def test_missing_fields_change_no_present_field() -> None:
-    wanted = {"labels": {"a": "1", "b": "2", "c": None}, "list": [1], "other": "x"}
+    desired = {"labels": {"a": "1", "b": "2", "c": None}, "list": [1], "other": "x"}
     current = {"labels": {"a": "9"}, "list": [2]}
 
-    assert missing_fields(wanted, current) == {"labels": {"b": "2"}, "other": "x"}
+    assert missing_fields(desired, current) == {"labels": {"b": "2"}, "other": "x"}
 
 
 async def test_the_status_of_the_observed_state_is_written_by_its_subresource(

@@ -91,7 +91,7 @@ def test_the_first_replica_creates_the_lease_and_leads() -> None:
         cluster, log = FakeCluster(), list[tuple[float, str]]()
         async with Replica(cluster, "a", log).running():
             await asyncio.sleep(5)
-        assert [who for _, who in log][:1] == ["a"]
+        assert [identity for _, identity in log][:1] == ["a"]
         created = cluster.writes[0]
         assert created.verb == "create"
         return lease(cluster)
@@ -107,7 +107,7 @@ async def test_the_leader_renews_the_lease_and_the_others_wait() -> None:
     cluster, log = FakeCluster(), list[tuple[float, str]]()
     async with Replica(cluster, "a", log).running(), Replica(cluster, "b", log).running():
         await asyncio.sleep(120)
-    assert {who for _, who in log if who} == {"a"}
+    assert {identity for _, identity in log if identity} == {"a"}
     assert len(cluster.writes) >= 55
 
 
@@ -122,7 +122,7 @@ def test_a_leader_that_ends_releases_the_lease_at_once() -> None:
                 await asyncio.sleep(10)
                 spec = lease(cluster)
                 assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("a", 1)
-        return min(time for time, who in log if who == "a")
+        return min(time for time, identity in log if identity == "a")
 
     assert run_virtual(main) <= 31 + 2 * 2.2
 
@@ -137,15 +137,15 @@ async def test_a_leader_without_connection_stops_before_another_one_starts(way: 
         await asyncio.sleep(29.5)
         setattr(connection, way, True)
         await asyncio.sleep(60)
-        last = max(time for time, who in log if who == "old")
-        first = min(time for time, who in log if who == "new")
+        last = max(time for time, identity in log if identity == "old")
+        first = min(time for time, identity in log if identity == "new")
         assert last <= 29.5 + 10
         assert last < first <= 29.5 + 20
         assert not old.elector.is_leader
         setattr(connection, way, False)
         await asyncio.sleep(30)
         assert old.elector.leader == "new"
-        assert max(time for time, who in log if who == "old") == last
+        assert max(time for time, identity in log if identity == "old") == last
 
 
 @virtual
@@ -222,7 +222,7 @@ async def test_a_frozen_leader_finds_its_gate_closed() -> None:
     skipped = 20.0
     with pytest.raises(NotLeading):
         async with gate.writing():
-            pytest.fail("the write was made")
+            pytest.fail("the write was sent")
     await asyncio.sleep(2.5)
     assert ended.is_set()
     task.cancel()
@@ -284,7 +284,7 @@ def test_one_of_two_replicas_that_start_together_leads() -> None:
         cluster.before = slow
         async with Replica(cluster, "a", log).running(), Replica(cluster, "b", log).running():
             await asyncio.sleep(60)
-        return {who for _, who in log}
+        return {identity for _, identity in log}
 
     assert len(run_virtual(main)) == 1
 

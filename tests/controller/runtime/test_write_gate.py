@@ -13,7 +13,7 @@ from tests.virtual_time import run_virtual
 async def test_a_gate_that_was_never_opened_is_closed() -> None:
     with pytest.raises(NotLeading):
         async with LeaseGate().writing():
-            pytest.fail("the write was made")
+            pytest.fail("the write was sent")
 
 
 def test_a_gate_closes_at_its_deadline() -> None:
@@ -27,7 +27,7 @@ def test_a_gate_closes_at_its_deadline() -> None:
         await asyncio.sleep(10)
         with pytest.raises(NotLeading):
             async with gate.writing():
-                pytest.fail("the write was made")
+                pytest.fail("the write was sent")
         return [*states, gate.is_open]
 
     assert run_virtual(main) == [True, False]

@@ -132,7 +132,7 @@ class World:
         self.settings.replace(PlatformSettings.model_validate(sections))
 
     async def forget_contents(self) -> None:
-        """Empty the caches of what tenants' namespaces hold, as if nothing of it had been observed yet."""
+        """Empty the indexes of the contents of namespaces, as if none had been observed yet."""
         for informer in (*self._tenants.informers, *self._informers.all):
             for handler in (*informer._handlers, *informer._late_handlers):
                 if isinstance(handler, ObjectDigests | InheritedValues):

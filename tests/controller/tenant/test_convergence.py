@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
-import pytest
-
-from apiserver.meta import errors
-from apiserver.meta.resource import GroupResource, Key
-from registry.cluster.interface import HELMRELEASES, NAMESPACES, ClusterResource
+from registry.cluster.interface import HELMRELEASES, NAMESPACES
 from tests.controller.tenant.tenant_world import World
 from tests.fakes import FakeCluster
 from tests.virtual_time import virtual
@@ -19,24 +14,6 @@ HELM = {
     "labels": {"app.kubernetes.io/managed-by": "Helm"},
     "annotations": {"meta.helm.sh/release-name": "tenant-alpha", "meta.helm.sh/release-namespace": "tenant-root"},
 }
-
-
-@virtual
-async def test_the_root_is_created_if_it_is_missing() -> None:
-    """R-057."""
-    world = World()
-    async with world.running():
-        pass
-    assert world.labels("tenant-root") == {
-        **dict.fromkeys(ROOT_SERVICES, "tenant-root"),
-        "namespace.cozystack.io/host": "example.org",
-        "platform.cozystack.io/no-delete": "true",
-        "tenant.cozystack.io/tenant-root": "",
-    }
-    root = world.tenant("root")
-    assert root["spec"]["host"] == ""
-    assert root["status"]["host"] == {"value": "example.org", "namespace": "tenant-root"}
-    assert world.conditions("root")["Ready"] == ("True", "Reconciled")
 
 
 @virtual
@@ -212,17 +189,6 @@ async def test_a_namespace_that_we_created_is_deleted_with_its_tenant() -> None:
 
 
 @virtual
-async def test_a_deletion_while_no_controller_runs_is_finished_by_the_next() -> None:
-    world = World()
-    async with world.running():
-        await world.create("alpha")
-    await world.delete("alpha")
-    async with World(world.cluster).running():
-        pass
-    assert world.cluster.peek(NAMESPACES, "", "tenant-alpha") is None
-
-
-@virtual
 async def test_a_tenant_that_is_created_again_gets_a_new_namespace() -> None:
     world = World()
     async with world.running():
@@ -276,7 +242,7 @@ async def test_a_namespace_stays_if_its_tenant_only_lost_its_labels() -> None:
     )
     successor = World(world.cluster)
     async with successor.running():
-        assert [facts.key.name for facts in successor.tree] == ["root"]
+        assert [tenant.key.name for tenant in successor.tree] == ["root"]
     assert world.cluster.peek(NAMESPACES, "", "tenant-alpha") is not None
 
 
@@ -297,51 +263,6 @@ async def test_nothing_is_written_for_a_tenant_that_is_being_deleted() -> None:
         await world.reconcile_all()
     assert world.writer.writes == writes
     assert world.cluster.peek(NAMESPACES, "", "tenant-alpha") is not None
-
-
-@virtual
-async def test_a_deleted_root_is_created_again() -> None:
-    world = World()
-    async with world.running():
-        await world.delete("root")
-        await world.settle()
-        assert world.tenant("root")["spec"]["host"] == ""
-        await world.cluster.delete(NAMESPACES, "", "tenant-root")
-    assert world.labels("tenant-root")["platform.cozystack.io/no-delete"] == "true"
-
-
-@virtual
-async def test_the_root_is_not_created_while_its_namespace_is_terminating() -> None:
-    world = World()
-    async with world.running():
-        await world.edit_namespace("tenant-root", {"finalizers": ["x/y"]})
-        await world.cluster.delete(NAMESPACES, "", "tenant-root")
-        await world.delete("root")
-        await world.settle()
-        assert world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-root") is None
-        await world.edit_namespace("tenant-root", {"finalizers": None})
-    assert world.conditions("root")["Ready"] == ("True", "Reconciled")
-
-
-@virtual
-async def test_a_root_that_the_platform_created_is_shown_and_not_changed() -> None:
-    """On Cozystack clusters its name label is tenant-root, and its Namespace belongs to another Helm release."""
-    world = World()
-    helm = {"labels": HELM["labels"], "annotations": {"meta.helm.sh/release-name": "cozystack-basics"}}
-    world.cluster.add(NAMESPACES, {"metadata": {"name": "tenant-root", **helm}})
-    labels = {
-        "apps.cozystack.io/application.kind": "Tenant",
-        "apps.cozystack.io/application.group": "apps.cozystack.io",
-        "apps.cozystack.io/application.name": "tenant-root",
-    }
-    metadata = {"name": "tenant-root", "namespace": "tenant-root", "labels": labels}
-    world.cluster.add(HELMRELEASES, {"metadata": metadata, "spec": {"values": {"host": "platform.example"}}})
-    async with world.running():
-        pass
-    found = world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-root")
-    assert found is not None
-    assert found["spec"] == {"values": {"host": "platform.example"}}
-    assert world.labels("tenant-root")["namespace.cozystack.io/host"] == "platform.example"
 
 
 @virtual
@@ -409,67 +330,3 @@ async def test_the_readiness_of_a_chart_is_not_overwritten() -> None:
         found["status"] = {"conditions": [{"type": "Ready", "status": "False", "reason": "InstallFailed"}]}
         await world.cluster.update(HELMRELEASES, found, subresource="status")
     assert world.conditions("alpha")["Ready"] == ("False", "InstallFailed")
-
-
-@virtual
-async def test_a_rejected_write_is_a_condition_and_is_retried() -> None:
-    """R-259."""
-    cluster = FakeCluster()
-    rejects = True
-
-    async def before(verb: str, res: ClusterResource, key: Key) -> None:
-        if rejects and verb == "create" and res == NAMESPACES and key.name == "tenant-alpha":
-            raise errors.Forbidden(GroupResource("", "namespaces"), key.name, "not for you")
-
-    cluster.before = before
-    world = World(cluster)
-    async with world.running():
-        await world.create("alpha")
-        await world.create("bob")
-        await world.settle()
-        assert world.conditions("alpha")["NamespaceReady"] == ("False", "Refused")
-        assert world.conditions("bob")["Ready"] == ("True", "Reconciled")
-        rejects = False
-        await world.settle(2000)
-    assert world.conditions("alpha")["Ready"] == ("True", "Reconciled")
-
-
-@virtual
-async def test_everything_converges_when_an_outage_of_the_cluster_is_over() -> None:
-    world = World()
-    async with world.running():
-        await world.create("alpha")
-        world.cluster.unreachable = True
-        await world.settle(300)
-        world.cluster.unreachable = False
-        await world.settle(2000)
-        await world.create("beta", "tenant-alpha")
-    assert world.conditions("beta", "tenant-alpha")["Ready"] == ("True", "Reconciled")
-
-
-@pytest.mark.parametrize("nth", [1, 2, 3, 5, 8, 13])
-@virtual
-async def test_a_new_process_finishes_the_work_of_one_that_died_at_the_nth_write(nth: int) -> None:
-    cluster = FakeCluster()
-    world = World(cluster)
-    written = 0
-
-    async def before(verb: str, res: ClusterResource, key: Key) -> None:
-        nonlocal written
-        if verb in ("create", "patch", "delete"):
-            written += 1
-            if written > nth:
-                await asyncio.Event().wait()
-
-    async with world.running():
-        for name in ("alpha", "bob"):
-            await world.create(name)
-        await world.create("beta", "tenant-alpha")
-        await world.delete("bob")
-        cluster.before = before
-    cluster.before = None
-    async with World(cluster).running():
-        pass
-    assert world.cluster.peek(NAMESPACES, "", "tenant-bob") is None
-    assert world.labels("tenant-alpha-beta")["namespace.cozystack.io/host"] == "beta.alpha.example.org"
-    assert world.conditions("beta", "tenant-alpha")["Ready"] == ("True", "Reconciled")

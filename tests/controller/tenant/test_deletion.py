@@ -75,7 +75,7 @@ async def test_children_are_deleted_first_then_the_namespace_and_last_the_tenant
         ("Namespace", "tenant-alpha-beta"),
         ("Namespace", "tenant-alpha"),
     ]
-    remaining = [facts.key.name for facts in world.tree]
+    remaining = [tenant.key.name for tenant in world.tree]
     assert remaining == ["root"]
 
 
@@ -180,7 +180,7 @@ async def test_a_rejected_deletion_is_reported_and_does_not_stop_the_others() ->
         assert cluster.peek(HELMRELEASES, "tenant-alpha", "tenant-gamma") is None
         rejected.clear()
         await world.settle(3000)
-    assert [facts.key.name for facts in world.tree] == ["root"]
+    assert [tenant.key.name for tenant in world.tree] == ["root"]
 
 
 @virtual
@@ -206,7 +206,7 @@ async def test_a_conflict_on_the_deletion_of_a_child_is_retried_and_not_reported
         )
         busy.clear()
         await world.settle(3000)
-    assert [facts.key.name for facts in world.tree] == ["root"]
+    assert [tenant.key.name for tenant in world.tree] == ["root"]
 
 
 @virtual
@@ -265,7 +265,7 @@ async def test_more_children_than_the_condition_names_cost_few_status_writes() -
         await world.delete("alpha")
     status_writes = [write for write in world.cluster.writes if write.key == Key("tenant-root", "tenant-alpha")]
     assert len(status_writes) <= 15
-    assert [facts.key.name for facts in world.tree] == ["root"]
+    assert [tenant.key.name for tenant in world.tree] == ["root"]
 
 
 @virtual
@@ -276,7 +276,7 @@ async def test_a_tenant_that_is_deleted_before_its_namespace_was_observed_leaves
             await world.create(f"t{number}")
         for number in range(20):
             await world.delete(f"t{number}")
-    remaining = [facts.key.name for facts in world.tree]
+    remaining = [tenant.key.name for tenant in world.tree]
     assert remaining == ["root"]
     assert [each for each in range(20) if world.cluster.peek(NAMESPACES, "", f"tenant-t{each}")] == []
 

@@ -8,21 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from apiserver.meta.resource import Key, Object
-from controller.platform.settings import PlatformSettings
-from controller.runtime.apply import missing_fields
-from controller.runtime.conditions import Finding
+from apiserver.meta.resource import Object
 from controller.tenant import quota_step as quota
 from controller.tenant import rbac_step as rbac
 from controller.tenant import tenantgateway_step as tenantgateway
 from controller.tenant import values_secret_step as values
-from controller.tenant.helm_ownership import (
-    ObjectManager,
-    merge_chart_conflicts,
-    object_manager,
-    tenant_release,
-    with_manager_labels,
-)
 from controller.tenant.namespace_step import (
     InheritedSettings,
     conflicting_labels,
@@ -44,8 +34,6 @@ from registry.tenant.types import EffectiveGateway, EffectiveHost
 from tests.controller.golden_files import assert_golden
 from tests.tenant_objects import release, root_summary, tenant_summary
 
-LIMIT_RANGE = PlatformSettings().tenants.limit_range
-LIMITS = {"default": LIMIT_RANGE.default, "defaultRequest": LIMIT_RANGE.default_request}
 FOO = tenant_summary("foo", spec={"etcd": True, "monitoring": True})
 BAR = tenant_summary("bar", "tenant-foo", spec={"etcd": True, "gateway": True, "resourceQuotas": {"cpu": 4}})
 PARENT: Object = {"metadata": {"name": "tenant-foo", "uid": "u-foo"}}
@@ -292,123 +280,6 @@ def test_the_text_of_a_secret(data: dict[str, str] | None, text: str) -> None:
     assert values_text({"metadata": {}, "data": data}) == text
 
 
-QUOTAS: dict[str, str | int] = {"cpu": 4, "count/certificates.cert-manager.io": "10", "requests.storage": "1Ti"}
-LIMITED = tenant_summary("bar", "tenant-foo", spec={"resourceQuotas": QUOTAS})
-
-
-def test_the_rendered_quota() -> None:
-    """R-313, PEER-13: the key is exactly the declared one."""
-    rendered = quota.render_quota(LIMITED)
-
-    assert_golden("tenant-quota", rendered)
-    assert set(rendered["spec"]["hard"]) == set(QUOTAS)
-
-
-def test_the_rendered_limits() -> None:
-    assert_golden("tenant-range-limits", quota.render_limit_range(LIMITED, LIMITS))
-
-
-def hard(**quantities: str) -> Object:
-    return {"metadata": {}, "spec": {"hard": quantities}}
-
-
-@pytest.mark.parametrize(
-    ("declared", "current", "rendered"),
-    [
-        pytest.param({"cpu": "1000m"}, {"cpu": "1"}, {"cpu": "1"}, id="the stored spelling stays"),
-        pytest.param({"cpu": 1}, {"cpu": "1"}, {"cpu": "1"}, id="a number"),
-        pytest.param({"cpu": "2"}, {"cpu": "1"}, {"cpu": "2"}, id="another quantity"),
-        pytest.param(
-            {"cpu": "1"}, {"cpu": "1", "pods": "3"}, {"cpu": "1", "pods": None}, id="exactly the declared keys"
-        ),
-        pytest.param({"cpu": "1"}, {"cpu": "malformed"}, {"cpu": "1"}, id="a malformed quantity is overwritten"),
-    ],
-)
-def test_the_patch_of_an_existing_quota(
-    declared: dict[str, str | int], current: dict[str, str], rendered: dict[str, str | None]
-) -> None:
-    tenant = tenant_summary("bar", "tenant-foo", spec={"resourceQuotas": declared})
-
-    assert quota.render_quota(tenant, hard(**current))["spec"]["hard"] == rendered
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        pytest.param(hard(cpu="1"), hard(cpu="1000m"), True, id="spelling"),
-        pytest.param(hard(cpu="1"), hard(cpu="2"), False, id="quantity"),
-        pytest.param(hard(cpu="1"), hard(cpu="1", pods="1"), False, id="keys"),
-    ],
-)
-def test_equivalent_quotas_have_the_same_digest(one: Object, other: Object, same: bool) -> None:
-    assert (quota.MANAGED_QUOTA.digest(one) == quota.MANAGED_QUOTA.digest(other)) is same
-
-
-def test_limits_are_replaced_as_a_whole_or_left() -> None:
-    desired = quota.render_limit_range(LIMITED, LIMITS)
-    respelled = {
-        "metadata": {},
-        "spec": {"limits": [{**desired["spec"]["limits"][0], "default": {**LIMITS["default"]}}]},
-    }
-    respelled["spec"]["limits"][0]["default"]["cpu"] = "0.25"
-    with_more: Object = {"metadata": {}, "spec": {"limits": [{**desired["spec"]["limits"][0], "max": {"cpu": "1"}}]}}
-
-    assert quota.render_limit_range(LIMITED, LIMITS, respelled)["spec"] == {}
-    assert quota.render_limit_range(LIMITED, LIMITS, with_more)["spec"] == {
-        "limits": [{**desired["spec"]["limits"][0], "max": None}]
-    }
-
-
-def test_the_rendered_service_account() -> None:
-    assert_golden("tenant-serviceaccount", rbac.render_service_account(BAR))
-
-
-@pytest.mark.parametrize("role", rbac.ROLES)
-def test_the_rendered_role_bindings(role: str) -> None:
-    """R-024: ClusterRoles cozy:tenant*, bound in the tenant's own namespace."""
-    rendered = rbac.render_role_binding(role, BAR, (FOO, root_summary()))
-
-    assert rendered["roleRef"] == {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
-    assert rendered["metadata"]["namespace"] == "tenant-foo-bar"
-    assert_golden(f"rolebinding-{role.replace(':', '-')}", rendered)
-
-
-@pytest.mark.parametrize(
-    ("role", "levels"),
-    [
-        pytest.param("cozy:tenant", ["view", "use", "admin", "super-admin"], id="all"),
-        pytest.param("cozy:tenant:view", ["view", "use", "admin", "super-admin"], id="view or above"),
-        pytest.param("cozy:tenant:use", ["use", "admin", "super-admin"], id="use or above"),
-        pytest.param("cozy:tenant:admin", ["admin", "super-admin"], id="R-025 admin or above"),
-        pytest.param("cozy:tenant:super-admin", ["super-admin"], id="super-admin"),
-    ],
-)
-def test_a_role_is_bound_to_the_groups_of_its_level_and_above(role: str, levels: list[str]) -> None:
-    """R-026: the service accounts of all ancestors, and of no descendant."""
-    subjects = rbac.render_role_binding(role, BAR, (FOO, root_summary()))["subjects"]
-
-    assert [each["name"] for each in subjects if each["kind"] == "Group"] == [
-        f"tenant-foo-bar-{each}" for each in levels
-    ]
-    accounts = [(each["namespace"], each["name"]) for each in subjects if each["kind"] == "ServiceAccount"]
-    assert accounts == [(name, name) for name in ("tenant-foo-bar", "tenant-foo", "tenant-root")]
-
-
-def test_defaults_and_the_order_of_subjects_do_not_change_the_digest_of_a_binding() -> None:
-    desired = rbac.render_role_binding("cozy:tenant", BAR, ())
-    stored = {**desired, "subjects": [{**each, "apiGroup": each.get("apiGroup", "")} for each in desired["subjects"]]}
-
-    assert rbac.MANAGED_ROLE_BINDING.digest(stored) == rbac.MANAGED_ROLE_BINDING.digest(desired)
-    reversed_ = {**desired, "subjects": desired["subjects"][::-1]}
-    assert rbac.MANAGED_ROLE_BINDING.digest(reversed_) == rbac.MANAGED_ROLE_BINDING.digest(desired)
-    assert rbac.MANAGED_ROLE_BINDING.digest(
-        {**desired, "subjects": reversed_["subjects"][1:]}
-    ) != rbac.MANAGED_ROLE_BINDING.digest(desired)
-    assert not rbac.MANAGED_ROLE_BINDING.must_be_replaced(stored, desired)
-    other = {**desired, "roleRef": {**desired["roleRef"], "name": "cluster-admin"}}
-    assert rbac.MANAGED_ROLE_BINDING.must_be_replaced(other, desired)
-
-
 SPEC: Object = {
     "apex": "bar.foo.example.org",
     "certMode": "dns01",
@@ -468,59 +339,6 @@ def test_the_reason_why_there_is_no_tenantgateway(host: EffectiveHost | None, re
     found = tenantgateway.missing_apex_finding(observed(host=host))
 
     assert (found.reason if found else None) == reason
-
-
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [
-        pytest.param(None, ObjectManager.OTHER, id="none"),
-        pytest.param({"app.kubernetes.io/managed-by": "Helm"}, ObjectManager.HELM, id="Helm"),
-        pytest.param({"app.kubernetes.io/managed-by": "tenant-controller"}, ObjectManager.OURS, id="ours"),
-        pytest.param({"app.kubernetes.io/managed-by": "argocd"}, ObjectManager.OTHER, id="somebody else"),
-    ],
-)
-def test_the_manager_of_an_object_is_in_its_label(labels: dict[str, str] | None, expected: ObjectManager) -> None:
-    assert object_manager({"metadata": {"labels": labels}}) is expected
-
-
-def test_objects_are_labelled_for_helm_to_take_over_if_flux_installs_charts() -> None:
-    made = with_manager_labels({"metadata": {"name": "x", "labels": {"a": "b"}}, "data": {}}, tenant_release(FOO))
-
-    assert made == {
-        "metadata": {
-            "name": "x",
-            "labels": {"a": "b", "app.kubernetes.io/managed-by": "Helm"},
-            "annotations": {
-                "meta.helm.sh/release-name": "tenant-foo",
-                "meta.helm.sh/release-namespace": "tenant-root",
-            },
-        },
-        "data": {},
-    }
-    assert tenant_release(BAR) == Key("tenant-foo", "tenant-bar")
-
-
-@pytest.mark.parametrize(
-    ("current", "expected"),
-    [
-        pytest.param({}, {"a": "x", "l": [1]}, id="missing"),
-        pytest.param({"a": "", "l": []}, {"l": [1]}, id="an empty string is a value, an empty list is not"),
-        pytest.param({"a": "y", "l": [2]}, {}, id="present"),
-    ],
-)
-def test_only_missing_fields_are_added_to_an_object_of_helm(current: Object, expected: Object) -> None:
-    assert missing_fields({"a": "x", "l": [1], "n": None}, current) == expected
-
-
-def test_all_conflicts_with_a_chart_are_one_condition() -> None:
-    one, two = (Finding("ChartConflict", "True", "ObjectsDiffer", text) for text in ("one", "two"))
-    other = Finding("NamespaceReady", "True", "Reconciled")
-
-    assert merge_chart_conflicts([one, other]) == [other, one]
-    assert merge_chart_conflicts([one, other, two]) == [
-        other,
-        Finding("ChartConflict", "True", "ObjectsDiffer", "one; two"),
-    ]
 
 
 @pytest.mark.parametrize(

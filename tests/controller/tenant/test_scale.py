@@ -70,7 +70,7 @@ async def test_a_subtree_of_a_thousand_is_deleted_in_order() -> None:
         await world.delete("alpha")
         await world.settle()
         deleted = [write.key.name for write in world.cluster.writes if write.verb == "delete"]
-    assert [facts.key.name for facts in world.tree] == ["root"]
+    assert [tenant.key.name for tenant in world.tree] == ["root"]
     namespaces = [name for name in deleted if name.startswith("tenant-alpha")]
     assert namespaces[-1] == "tenant-alpha"
     place = {name: number for number, name in enumerate(namespaces)}
