@@ -264,7 +264,7 @@ def test_webhook_calls_are_counted_in_metrics(cluster: E2eCluster, hook_server: 
     hook_server.respond_with(f"/{name}", DENIED)
     with webhooks.in_force("Validating", webhooks.hook(name)):
         assert webhooks.create(admitted).status == 400
-    direct = cluster.direct_client() if cluster.kind == "kube" else cluster.client()  # type: ignore[attr-defined]
+    direct = cluster.direct_client()
     counted = [line for line in direct.get("/metrics").content.decode().splitlines() if name in line]
     about = f'name="{name}",operation="CREATE"'
     assert (

@@ -5,20 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.support.clusters import GROUP_VERSION, ROOT, E2eCluster, EmbeddedCluster, KubeCluster, tenants_path
-from tests.e2e.support.https_client import Client
+from tests.e2e.support.clusters import GROUP_VERSION, ROOT, E2eCluster, KubeCluster, tenants_path
 from tests.e2e.support.tenants import Tenants, manifest
 
 FALLBACK = {"X-Remote-User": "system:kube-aggregator"}
 PROBE = {"X-Remote-User": "system:kube-aggregator", "X-Remote-Group": "system:masters"}
-
-
-def direct_client(cluster: E2eCluster) -> Client:
-    """A client for our own server as an administrator."""
-    if isinstance(cluster, KubeCluster):
-        return cluster.direct_client()
-    assert isinstance(cluster, EmbeddedCluster)
-    return cluster.client()
 
 
 def test_the_aggregators_availability_probe_is_authorized_by_its_group(kube: KubeCluster) -> None:
@@ -50,7 +41,7 @@ def test_the_aggregator_gets_aggregated_discovery_in_the_version_it_prefers(kube
 
 
 def test_an_ordinary_user_reads_discovery_and_openapi(cluster: E2eCluster, unique: str) -> None:
-    user = cluster.direct_client(unique) if isinstance(cluster, KubeCluster) else cluster.client(unique)
+    user = cluster.direct_client(unique)
     index = user.get("/openapi/v3").expect(200)["paths"]
     document = index["apis/apps.cozystack.io/v1alpha1"]["serverRelativeURL"]
     for path in ("/apis", "/apis/apps.cozystack.io", GROUP_VERSION, "/openapi/v2", document, "/version"):
@@ -85,14 +76,14 @@ def test_the_serving_certificate_names_the_service(kube: KubeCluster) -> None:
     ],
 )
 def test_no_path_is_redirected(cluster: E2eCluster, path: str) -> None:
-    answer = direct_client(cluster).get(path)
+    answer = cluster.direct_client().get(path)
     assert not 300 <= answer.status < 400
     assert "Location" not in answer.headers
 
 
 @pytest.mark.parametrize("resource", ["tenants", "tenants/status"])
 def test_exactly_the_verbs_in_discovery_are_served(cluster: E2eCluster, resource: str) -> None:
-    document = direct_client(cluster).get(GROUP_VERSION).expect(200)
+    document = cluster.direct_client().get(GROUP_VERSION).expect(200)
     verbs = {each["name"]: set(each["verbs"]) for each in document["resources"]}
     assert verbs["tenants"] >= {"create", "delete", "deletecollection", "list", "watch"}
     assert verbs["tenants/status"] == {"get"}
@@ -104,19 +95,19 @@ def test_exactly_the_verbs_in_discovery_are_served(cluster: E2eCluster, resource
     }
     suffix = resource.removeprefix("tenants")
     for verb, (method, name) in probes.items():
-        answer = direct_client(cluster).request(method, f"{tenants_path(ROOT)}{name}{suffix}", {})
+        answer = cluster.direct_client().request(method, f"{tenants_path(ROOT)}{name}{suffix}", {})
         assert (answer.status == 405) is (verb not in verbs[resource]), (verb, answer.status)
 
 
 def test_the_root_path_lists_all_paths(cluster: E2eCluster) -> None:
-    paths = direct_client(cluster).get("/").expect(200)["paths"]
+    paths = cluster.direct_client().get("/").expect(200)["paths"]
     assert paths == sorted(paths)
     assert {"/apis", GROUP_VERSION, "/healthz", "/metrics", "/openapi/v3", "/version"} <= set(paths)
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/apis/unknown.example.org", "/debug/pprof"])
 def test_an_unknown_path_answers_404_with_all_paths(cluster: E2eCluster, path: str) -> None:
-    answer = direct_client(cluster).get(path)
+    answer = cluster.direct_client().get(path)
     assert "/apis" in answer.expect(404)["paths"]
     assert answer.headers["Content-Type"] == "application/json"
 
@@ -134,14 +125,14 @@ def test_an_unknown_path_answers_404_with_all_paths(cluster: E2eCluster, path: s
 )
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 def test_malformed_escapes_in_a_path_are_a_client_error(cluster: E2eCluster, method: str, segment: str) -> None:
-    answer = direct_client(cluster).request(method, f"{tenants_path(ROOT)}/{segment}", {})
+    answer = cluster.direct_client().request(method, f"{tenants_path(ROOT)}/{segment}", {})
     assert 400 <= answer.status < 500
     assert answer.json()["kind"] == "Status"
 
 
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "TRACE"])
 def test_other_methods_are_not_allowed(cluster: E2eCluster, method: str) -> None:
-    answer = direct_client(cluster).request(method, tenants_path(ROOT))
+    answer = cluster.direct_client().request(method, tenants_path(ROOT))
     assert answer.status == 405
     if method != "HEAD":
         assert answer.json()["reason"] == "MethodNotAllowed"
@@ -151,11 +142,11 @@ def test_an_unauthorized_user_cannot_find_out_which_paths_exist(cluster: E2eClus
     user = cluster.client(unique)
     for method, path in (("GET", f"{GROUP_VERSION}/namespaces/{ROOT}/nothing"), ("PUT", tenants_path(ROOT))):
         assert user.request(method, path, {}).status == 403
-        assert direct_client(cluster).request(method, path, {}).status in (404, 405)
+        assert cluster.direct_client().request(method, path, {}).status in (404, 405)
 
 
 def test_no_response_names_the_server_program(cluster: E2eCluster) -> None:
-    answer = direct_client(cluster).get(GROUP_VERSION)
+    answer = cluster.direct_client().get(GROUP_VERSION)
     assert "Server" not in answer.headers
     assert answer.headers["Date"]
 
@@ -172,7 +163,7 @@ def test_a_tenant_can_be_created_again_after_its_deletion(cluster: E2eCluster, t
 
 
 def test_openapi_declares_no_selectable_fields(cluster: E2eCluster) -> None:
-    document = direct_client(cluster).get("/openapi/v3/apis/apps.cozystack.io/v1alpha1")
+    document = cluster.direct_client().get("/openapi/v3/apis/apps.cozystack.io/v1alpha1")
     assert b"x-kubernetes-selectable-fields" not in document.content
-    rejected = direct_client(cluster).get(tenants_path(ROOT), query={"fieldSelector": "spec.host=x"})
+    rejected = cluster.direct_client().get(tenants_path(ROOT), query={"fieldSelector": "spec.host=x"})
     assert "is not a known field selector" in rejected.expect(400)["message"]

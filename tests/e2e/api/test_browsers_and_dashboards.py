@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eCluster, KubeCluster, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client
 
 
 @pytest.fixture
 def client(cluster: E2eCluster) -> Client:
     """A client for our own server."""
-    return cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client()
+    return cluster.direct_client()
 
 
 def test_responses_carry_no_cors_headers(client: Client) -> None:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.e2e.support.clusters import GROUP_VERSION, ROOT, E2eCluster, KubeCluster, tenants_path
+from tests.e2e.support.clusters import GROUP_VERSION, ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.tenants import Tenants, manifest
 from tests.faults.sizes import size
@@ -185,7 +185,7 @@ def fuzz_client(cluster: E2eCluster) -> Iterator[FuzzClient]:
 @pytest.fixture
 def direct_fuzz_client(cluster: E2eCluster) -> Iterator[FuzzClient]:
     """A client for our own server, for requests that an aggregator does not forward."""
-    client = FuzzClient(cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client())
+    client = FuzzClient(cluster.direct_client())
     yield client
     client.close()
 

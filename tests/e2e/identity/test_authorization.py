@@ -7,16 +7,12 @@ import ssl
 
 import pytest
 
-from tests.e2e.support.clusters import RBAC, ROOT, E2eCluster, KubeCluster, tenants_path
+from tests.e2e.support.clusters import RBAC, ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Tenants, manifest
 
 LIST = tenants_path(ROOT)
-
-
-def direct_client(cluster: E2eCluster, user: str) -> Client:
-    return cluster.direct_client(user) if isinstance(cluster, KubeCluster) else cluster.client(user)
 
 
 def grant_rule(cluster: E2eCluster, user: str, rule: dict[str, list[str]]) -> None:
@@ -47,7 +43,7 @@ def test_a_field_selector_for_one_name_is_authorized_as_that_name(
         "resourceNames": [name],
     }
     grant_rule(cluster, unique, rule)
-    client, query = direct_client(cluster, unique), {"fieldSelector": f"metadata.name={name}", "dryRun": "All"}
+    client, query = cluster.direct_client(unique), {"fieldSelector": f"metadata.name={name}", "dryRun": "All"}
     wait_until("the Role is in effect", lambda: client.request("DELETE", LIST, query=query).status == 200)
     for other in ({}, {"fieldSelector": "metadata.name=another"}, {"fieldSelector": f"metadata.name!={name}"}):
         client.request("DELETE", LIST, query={**other, "dryRun": "All"}).expect(403)
@@ -56,7 +52,7 @@ def test_a_field_selector_for_one_name_is_authorized_as_that_name(
 
 
 def test_forbidden_names_every_attribute_of_the_request(cluster: E2eCluster, unique: str) -> None:
-    client = direct_client(cluster, unique)
+    client = cluster.direct_client(unique)
     answer = client.get(f"{LIST}/x")
     assert answer.expect(403) == {
         "kind": "Status",
@@ -85,10 +81,10 @@ def test_forbidden_names_every_attribute_of_the_request(cluster: E2eCluster, uni
 
 
 def test_forbidden_names_a_non_resource_path(cluster: E2eCluster, unique: str) -> None:
-    status = direct_client(cluster, unique).get("/metrics").expect(403)
+    status = cluster.direct_client(unique).get("/metrics").expect(403)
     assert status["message"].startswith(f'forbidden: User "{unique}" cannot get path "/metrics"')
     assert (status["details"], status["reason"]) == ({}, "Forbidden")
-    status = direct_client(cluster, unique).request("POST", "/metrics", {}).expect(403)
+    status = cluster.direct_client(unique).request("POST", "/metrics", {}).expect(403)
     assert f'User "{unique}" cannot post path "/metrics"' in status["message"]
 
 
@@ -102,7 +98,7 @@ def test_anonymous_users_may_only_get_the_three_probes(cluster: E2eCluster, path
 
 
 def test_a_missing_resource_is_forbidden_before_it_is_not_found(cluster: E2eCluster, unique: str) -> None:
-    client = direct_client(cluster, unique)
+    client = cluster.direct_client(unique)
     unknown = client.get("/apis/apps.cozystack.io/v1alpha1/namespaces/x/nothings/y").expect(403)
     assert f'User "{unique}" cannot get resource "nothings"' in unknown["message"]
     assert client.request("PUT", LIST, {}).status == 403

@@ -250,7 +250,7 @@ def test_the_audit_log_records_every_stage_and_rejected_callers(audited: Path, t
 
 def test_failed_handshakes_are_counted(cluster: E2eCluster) -> None:
     name = "apiserver_tls_handshake_errors_total"
-    client = cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client()
+    client = cluster.direct_client()
 
     def error_count() -> float:
         lines = client.get("/metrics").content.decode().splitlines()

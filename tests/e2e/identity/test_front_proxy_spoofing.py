@@ -51,7 +51,7 @@ def test_front_proxy_headers_without_a_certificate_are_unauthorized(kube: KubeCl
 
 
 def test_front_proxy_headers_beside_other_credentials_are_ignored(cluster: E2eCluster, unique: str) -> None:
-    client = cluster.direct_client(unique) if isinstance(cluster, KubeCluster) else cluster.client(unique)
+    client = cluster.direct_client(unique)
     assert f'User "{unique}" cannot get' in client.get(ONE, headers=SPOOF).expect(403)["message"]
 
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from tests.e2e.support.clusters import CORE_API_SERVICE, CORE_GROUP_VERSION, E2eCluster, KubeCluster, tenants_path
-from tests.e2e.support.peer_lessons import direct_client, metric_value
+from tests.e2e.support.peer_lessons import metric_value
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Tenants
 
@@ -93,7 +93,7 @@ def test_a_filtered_list_sends_no_requests_to_the_cluster(cluster: E2eCluster, t
     mine = tenants.create_with_namespace()
     cluster.grant(unique, "cozy:tenant:view", mine)
     wait_until("the namespace is visible", lambda: list_names(cluster, unique) == [mine])
-    lists, client = 100, direct_client(cluster)
+    lists, client = 100, cluster.direct_client()
     before = metric_value(client, "rest_client_requests_total")
     assert before > 0
     for _ in range(lists):

@@ -38,14 +38,9 @@ NAMES = (
 )
 
 
-def direct_client(cluster: E2eCluster) -> Client:
-    """A client for our own server, since an aggregator serves these paths itself."""
-    return cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client()
-
-
 @pytest.mark.parametrize("name", ["healthz", "livez", "readyz"])
 def test_each_check_is_listed(cluster: E2eCluster, name: str) -> None:
-    answer = direct_client(cluster).get(f"/{name}", query={"verbose": "1"})
+    answer = cluster.direct_client().get(f"/{name}", query={"verbose": "1"})
     lines = answer.content.decode().splitlines()
     assert answer.status == 200
     assert {"[+]ping ok", "[+]log ok", *(f"[+]{hook} ok" for hook in HOOKS)} <= set(lines)
@@ -67,7 +62,7 @@ def test_other_paths_need_credentials(cluster: E2eCluster) -> None:
 
 
 def test_metrics_have_kubernetes_names(cluster: E2eCluster, unique: str) -> None:
-    client = direct_client(cluster)
+    client = cluster.direct_client()
     client.get(tenants_path(ROOT)).expect(200)
     # this watch ends immediately, because the version is expired
     assert client.get(tenants_path(ROOT), query={"watch": "true", "resourceVersion": "1"}).status == 200
@@ -95,7 +90,7 @@ def test_delegated_reviews_are_counted(kube: KubeCluster, unique: str) -> None:
 
 
 def test_an_ordinary_user_sees_no_metrics(cluster: E2eCluster, unique: str) -> None:
-    client = cluster.direct_client(unique) if isinstance(cluster, KubeCluster) else cluster.client(unique)
+    client = cluster.direct_client(unique)
     assert client.get("/metrics").expect(403)["reason"] == "Forbidden"
 
 
@@ -113,17 +108,17 @@ def test_an_invalid_timeout_is_a_bad_request(cluster: E2eCluster) -> None:
 def test_a_missing_audit_id_is_generated_and_a_long_one_is_truncated(cluster: E2eCluster, unique: str) -> None:
     anonymous = Client(cluster.direct_url, ssl._create_unverified_context(), {})
     for client, path in (
-        (direct_client(cluster), GROUP_VERSION),
+        (cluster.direct_client(), GROUP_VERSION),
         (anonymous, GROUP_VERSION),
-        (direct_client(cluster), "/nothing"),
+        (cluster.direct_client(), "/nothing"),
     ):
         made = [client.get(path).headers["Audit-ID"] for _ in range(2)]
         assert len({str(uuid.UUID(each)) for each in made}) == 2
     long = unique + "x" * 100
-    assert direct_client(cluster).get(GROUP_VERSION, headers={"Audit-ID": long}).headers["Audit-ID"] == long[:64]
+    assert cluster.direct_client().get(GROUP_VERSION, headers={"Audit-ID": long}).headers["Audit-ID"] == long[:64]
 
 
 def test_every_response_has_the_audit_id_of_the_request(cluster: E2eCluster) -> None:
-    client = direct_client(cluster)
+    client = cluster.direct_client()
     for path in (tenants_path(ROOT), tenants_path(ROOT, "missing"), "/nothing"):
         assert client.get(path, headers={"Audit-ID": "e2e-audit"}).headers["Audit-ID"] == "e2e-audit"

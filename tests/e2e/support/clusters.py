@@ -86,6 +86,10 @@ class E2eCluster(ABC):
         identity = self.identity(user, groups) if user else self.admin
         return Client(self.url, identity.tls, identity.headers)
 
+    def direct_client(self, user: str = "", groups: Sequence[str] = ()) -> Client:
+        """A client for our own server, which bypasses the aggregator if there is one."""
+        return self.client(user, groups)
+
     def kubectl(
         self,
         *arguments: str,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.e2e.support.applying import MERGE
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, KubeCluster, tenants_path
+from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.tenants import Object, Tenants
 
@@ -48,8 +48,3 @@ def metric_value(client: Client, name: str, *labels: str) -> float:
     lines = client.get("/metrics").content.decode().splitlines()
     samples = [line for line in lines if line.startswith((f"{name}{{", f"{name} "))]
     return sum(float(line.rsplit(" ", 1)[1]) for line in samples if all(label in line for label in labels))
-
-
-def direct_client(cluster: E2eCluster) -> Client:
-    """A client for our own server as the administrator."""
-    return cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client()

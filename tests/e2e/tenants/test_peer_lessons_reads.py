@@ -9,7 +9,6 @@ import pytest
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.peer_lessons import (
     create_settled_tenant,
-    direct_client,
     list_version,
     metric_value,
     next_event,
@@ -89,7 +88,7 @@ def test_watches_of_tenants_open_no_watches_on_the_cluster(cluster: E2eCluster) 
         for _ in range(60):
             open_watches.enter_context(watch(cluster, resourceVersion=version))
         open_at_our_server = metric_value(
-            direct_client(cluster), "apiserver_longrunning_requests", 'resource="tenants"', 'verb="WATCH"'
+            cluster.direct_client(), "apiserver_longrunning_requests", 'resource="tenants"', 'verb="WATCH"'
         )
         assert open_at_our_server >= 60
         assert metric_value(cluster.client(), "apiserver_longrunning_requests", *labels) == before
@@ -136,7 +135,7 @@ def test_pages_of_one_object_show_one_snapshot_of_the_list(cluster: E2eCluster, 
 def test_a_list_sends_no_requests_to_the_cluster(cluster: E2eCluster, tenants: Tenants) -> None:
     """The peer requests the monitors and services of every item (API-14)."""
     create_settled_tenant(tenants)
-    client = direct_client(cluster)
+    client = cluster.direct_client()
     lists = 100
     assert len(client.get(tenants_path(ROOT)).expect(200)["items"]) >= 1
     before = metric_value(client, "rest_client_requests_total")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eCluster, KubeCluster, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.tenants import Tenants, manifest
 
@@ -127,17 +127,12 @@ def test_authorization_is_checked_before_routing(cluster: E2eCluster, unique: st
         assert ALL_BROKEN.send(cluster.client(unique), "PUT", path, "root", valid_type=XML) == 403
 
 
-def direct_client(cluster: E2eCluster) -> Client:
-    """A client that bypasses the aggregator, which closes the connection while a rejected body is being sent."""
-    return cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client()
-
-
 def padded(body: dict[str, Any], size: int) -> bytes:
     return json.dumps(body).encode().ljust(size)
 
 
 def test_a_body_of_three_mebibytes_is_accepted(cluster: E2eCluster, tenants: Tenants) -> None:
-    client, name = direct_client(cluster), tenants.new_name()
+    client, name = cluster.direct_client(), tenants.new_name()
     client.request("POST", tenants_path(ROOT), padded(manifest(name), LIMIT)).expect(201)
     path = tenants_path(ROOT, name)
     wanted = padded(manifest(name, spec={"etcd": True}), LIMIT)
@@ -152,22 +147,23 @@ def test_a_body_one_byte_over_the_limit_is_rejected(cluster: E2eCluster, tenants
     name = tenants.create()["metadata"]["name"]
     path = tenants_path(ROOT) if method == "POST" else tenants_path(ROOT, name)
     kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    # the aggregator would close the connection while the rejected body is being sent
     status = (
-        direct_client(cluster).request(method, path, padded(manifest(name), LIMIT + 1), content_type=kind).expect(413)
+        cluster.direct_client().request(method, path, padded(manifest(name), LIMIT + 1), content_type=kind).expect(413)
     )
     assert status["message"] == "Request entity too large: limit is 3145728"
     assert tenants.exists(name)
 
 
 def test_a_body_of_an_unknown_content_type_is_not_read(cluster: E2eCluster) -> None:
-    direct_client(cluster).request("POST", tenants_path(ROOT), b"x" * (LIMIT + 1), content_type=XML).expect(415)
+    cluster.direct_client().request("POST", tenants_path(ROOT), b"x" * (LIMIT + 1), content_type=XML).expect(415)
 
 
 def test_a_chunked_body_is_limited_too(cluster: E2eCluster) -> None:
     head = {"Transfer-Encoding": "chunked", "Content-Type": "application/json"}
     chunk = b"x" * 0x10000
     chunks = b"".join([b"10000\r\n" + chunk + b"\r\n"] * 49) + b"0\r\n\r\n"
-    answer = direct_client(cluster).request("POST", tenants_path(ROOT), chunks, headers=head, content_type="")
+    answer = cluster.direct_client().request("POST", tenants_path(ROOT), chunks, headers=head, content_type="")
     assert answer.expect(413)["reason"] == "RequestEntityTooLarge"
 
 
