@@ -1,4 +1,4 @@
-"""Audit events at level Metadata, and the file that they go to (WIRE-I16 to WIRE-I18)."""
+"""Audit events of level Metadata, and the file to which they are written (WIRE-I16 to WIRE-I18)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.apiserver.endpoints.request_contexts import ALICE, Tls, make_context,
 MALLORY = Tls(make_client(make_ca("nobody"), "mallory"))
 
 
-class Events:
+class RecordingSink:
     def __init__(self) -> None:
         self.written: list[dict[str, Any]] = []
 
@@ -38,8 +38,8 @@ class Events:
         return [(each["stage"], each.get("responseStatus", {}).get("code")) for each in self.written]
 
 
-async def test_an_event_tells_who_did_what_and_no_content() -> None:
-    events = Events()
+async def test_an_event_has_user_and_request_but_no_content() -> None:
+    sink = RecordingSink()
     context = make_context(
         "PUT",
         "/apis/example.org/v1/namespaces/ns/widgets/w/status?dryRun=All",
@@ -48,8 +48,8 @@ async def test_an_event_tells_who_did_what_and_no_content() -> None:
     )
     context.impersonator = ALICE
     context.annotations["authorization.k8s.io/decision"] = "allow"
-    await Audit(events, Metrics())(context, ok)
-    received, complete = events.written
+    await Audit(sink, Metrics())(context, ok)
+    received, complete = sink.written
     assert "responseStatus" not in received
     stamps = {complete.pop(key) for key in ("requestReceivedTimestamp", "stageTimestamp")}
     assert all(len(each) == len("2026-01-01T00:00:00.000000Z") for each in stamps)
@@ -78,42 +78,42 @@ async def test_an_event_tells_who_did_what_and_no_content() -> None:
     }
 
 
-async def test_a_refusal_is_told_with_its_reason() -> None:
-    async def refuse(context: RequestContext) -> web.StreamResponse:
+async def test_the_event_of_a_rejected_request_has_its_reason() -> None:
+    async def reject(context: RequestContext) -> web.StreamResponse:
         raise Conflict(GroupResource("example.org", "widgets"), "w")
 
-    events = Events()
+    sink = RecordingSink()
     with pytest.raises(Conflict):
-        await Audit(events, Metrics())(make_context(), refuse)
-    status = events.written[-1]["responseStatus"]
+        await Audit(sink, Metrics())(make_context(), reject)
+    status = sink.written[-1]["responseStatus"]
     assert (status["status"], status["reason"], status["code"]) == ("Failure", "Conflict", 409)
 
 
-async def test_a_bug_is_a_panic_that_says_nothing() -> None:
+async def test_an_unexpected_exception_is_a_panic_event_without_its_text() -> None:
     async def fail(context: RequestContext) -> web.StreamResponse:
         raise RuntimeError("hunter2")
 
-    events = Events()
+    sink = RecordingSink()
     with pytest.raises(RuntimeError):
-        await Audit(events, Metrics())(make_context(), fail)
-    assert events.stages == [("RequestReceived", None), ("Panic", 500)]
-    assert "hunter2" not in json.dumps(events.written)
+        await Audit(sink, Metrics())(make_context(), fail)
+    assert sink.stages == [("RequestReceived", None), ("Panic", 500)]
+    assert "hunter2" not in json.dumps(sink.written)
 
 
 @pytest.mark.parametrize(
     ("headers", "expected"),
     [
         pytest.param({}, ["192.0.2.1"], id="the peer"),
-        pytest.param({"X-Forwarded-For": "192.0.2.1"}, ["192.0.2.1"], id="the peer named itself"),
+        pytest.param({"X-Forwarded-For": "192.0.2.1"}, ["192.0.2.1"], id="the peer in X-Forwarded-For"),
         pytest.param({"X-Real-Ip": "2001:DB8::1"}, ["2001:db8::1", "192.0.2.1"], id="a real IP"),
-        pytest.param({"X-Forwarded-For": "nonsense,10.0.0.1"}, ["10.0.0.1", "192.0.2.1"], id="nonsense"),
+        pytest.param({"X-Forwarded-For": "nonsense,10.0.0.1"}, ["10.0.0.1", "192.0.2.1"], id="invalid addresses"),
     ],
 )
-def test_where_a_request_came_from(headers: dict[str, str], expected: list[str]) -> None:
+def test_source_ips_are_taken_from_headers_and_peer(headers: dict[str, str], expected: list[str]) -> None:
     assert audit.source_ips(make_context(headers=headers)) == expected
 
 
-def test_events_are_appended_a_line_each(tmp_path: Path) -> None:
+def test_each_event_is_appended_as_a_line(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
     for number in range(2):
         log = AuditLog(path)
@@ -123,7 +123,7 @@ def test_events_are_appended_a_line_each(tmp_path: Path) -> None:
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
 
 
-def test_a_full_file_is_kept_aside(tmp_path: Path) -> None:
+def test_a_full_file_is_rotated(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
     log = AuditLog(path, max_bytes=20, backups=2)
     for number in range(7):
@@ -162,17 +162,19 @@ def test_an_event_that_cannot_be_written_is_counted(tmp_path: Path) -> None:
         ),
     ],
 )
-async def test_who_is_not_let_in_leaves_one_event(headers: dict[str, str], tls: Tls | None, message: str) -> None:
+async def test_an_unauthenticated_request_leaves_one_event(
+    headers: dict[str, str], tls: Tls | None, message: str
+) -> None:
     class Refusing:
         async def authenticate(self, context: RequestContext) -> User:
             raise Unauthorized
 
-    events, metrics = Events(), Metrics()
-    on_failure = Audit(events, metrics).authentication_failed
+    sink, metrics = RecordingSink(), Metrics()
+    on_failure = Audit(sink, metrics).authentication_failed
     authentication = Authentication(Refusing(), config=RequestHeaderConfig, on_failure=on_failure)
     with pytest.raises(Unauthorized):
         await authentication(make_context(headers=headers, tls=tls), ok)
-    (told,) = events.written
-    assert (told["stage"], told["user"]) == ("ResponseStarted", {})
-    assert told["responseStatus"] == {"metadata": {}, "message": message, "code": 401}
-    assert "sesame" not in json.dumps(told)
+    (event,) = sink.written
+    assert (event["stage"], event["user"]) == ("ResponseStarted", {})
+    assert event["responseStatus"] == {"metadata": {}, "message": message, "code": 401}
+    assert "sesame" not in json.dumps(event)

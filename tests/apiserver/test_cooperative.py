@@ -1,3 +1,5 @@
+"""Long-running work yields to the event loop."""
+
 from __future__ import annotations
 
 from itertools import count
@@ -9,21 +11,21 @@ from tests.loop_iterations import count_loop_iterations
 
 
 @pytest.mark.parametrize(
-    ("milliseconds", "turns"),
+    ("milliseconds", "expected"),
     [
-        pytest.param(0.1, 0, id="short work is done in one go"),
-        pytest.param(2.0, 3, id="a turn every five milliseconds"),
-        pytest.param(30.0, 10, id="a turn after each item that takes longer"),
+        pytest.param(0.1, 0, id="short work does not yield"),
+        pytest.param(2.0, 3, id="every five milliseconds"),
+        pytest.param(30.0, 10, id="after each item that takes longer"),
     ],
 )
-async def test_others_have_their_turn(milliseconds: float, turns: int) -> None:
-    """Ten items, each of which takes so long."""
+async def test_other_tasks_run_between_items(milliseconds: float, expected: int) -> None:
+    """There are ten items; each takes `milliseconds`."""
     ticks = count()
     async with count_loop_iterations() as counted:
         seen = [item async for item in iterate_cooperatively(range(10), clock=lambda: now(next(ticks), milliseconds))]
-        had = counted.count
+        iterations = counted.count
     assert seen == list(range(10))
-    assert had == turns
+    assert iterations == expected
 
 
 def now(tick: int, milliseconds: float) -> float:

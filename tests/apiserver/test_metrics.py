@@ -1,4 +1,4 @@
-"""Metrics: labels as Kubernetes has them, and a registry that belongs to nobody else."""
+"""Metrics have the labels of Kubernetes, and a registry of their own."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WIDGETS = Resource(
         ),
     ],
 )
-def test_labels_tell_what_a_request_is(
+def test_request_labels_describe_the_request(
     method: str, target: str, headers: dict[str, str], expected: tuple[str, ...]
 ) -> None:
     labels = request_labels(make_context(method, target, headers), served=True)
@@ -46,12 +46,12 @@ def test_labels_tell_what_a_request_is(
     assert labels == (verb, dry_run, "example.org", "v1", "widgets", subresource, scope, "apiserver")
 
 
-def test_names_that_a_caller_made_up_are_no_labels() -> None:
+def test_names_of_unknown_resources_are_not_labels() -> None:
     labels = request_labels(make_context("BREW", f"{BASE}/namespaces/ns/pots/p"), served=False)
     assert labels == ("other", "", "", "", "", "", "resource", "apiserver")
 
 
-def test_durations_fall_into_the_known_buckets() -> None:
+def test_durations_are_counted_in_the_buckets_of_kubernetes() -> None:
     metrics = Metrics()
     labels = request_labels(make_context(), served=True)
     for seconds in (0.01, 0.3, 100):
@@ -80,7 +80,7 @@ def test_only_reads_have_sizes() -> None:
 
 
 @pytest.mark.parametrize(("code", "counted"), [(200, None), (429, 1), (504, 1), (404, None)])
-def test_what_is_ended_in_self_defence_is_counted(code: int, counted: float | None) -> None:
+def test_requests_terminated_in_self_defence_are_counted(code: int, counted: float | None) -> None:
     metrics = Metrics()
     metrics.observe_request(request_labels(make_context(), served=True), code, 0.1)
     labels = {"verb": "GET", "group": "example.org", "version": "v1", "resource": "widgets", "subresource": ""}
@@ -88,7 +88,7 @@ def test_what_is_ended_in_self_defence_is_counted(code: int, counted: float | No
     assert metrics.registry.get_sample_value("apiserver_request_terminations_total", labels | more) == counted
 
 
-def test_a_call_without_an_answer_has_a_code_of_its_own() -> None:
+def test_a_call_without_a_response_has_the_code_error() -> None:
     metrics = Metrics()
     for code in (201, None, None):
         metrics.delegated_request("authz", code)
@@ -97,7 +97,7 @@ def test_a_call_without_an_answer_has_a_code_of_its_own() -> None:
     assert metrics.registry.get_sample_value(name, {"code": "<error>"}) == 2
 
 
-async def test_metrics_are_shown_as_text() -> None:
+async def test_metrics_are_served_as_text() -> None:
     metrics = Metrics()
     metrics.track_cache(WatchCache(WIDGETS))
     metrics.watch_events("example.org", "v1", "widgets").inc(2)
@@ -115,7 +115,7 @@ async def test_metrics_are_shown_as_text() -> None:
     assert await metrics.respond(make_context(target="/metrics/cadvisor")) is None
 
 
-def test_two_processes_in_one_share_nothing() -> None:
+def test_two_metrics_instances_share_nothing() -> None:
     first, second = Metrics(), Metrics()
     first.stale_decision_used("tokenreviews")
     labels = {"review": "tokenreviews"}
@@ -123,7 +123,7 @@ def test_two_processes_in_one_share_nothing() -> None:
     assert second.registry.get_sample_value("apiserver_stale_verdicts_total", labels) is None
 
 
-def test_what_webhooks_take_is_not_the_server_s_own_latency() -> None:
+def test_webhook_calls_do_not_count_as_latency_of_the_server() -> None:
     metrics, labels = Metrics(), request_labels(make_context(), served=True)
     metrics.observe_request(labels, 200, 3.0, webhook_seconds=2.0)
     names = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component")

@@ -57,8 +57,8 @@ class Authentication:
             self._check_connection_header(headers.getall("Connection"))
         try:
             user = await self._authenticator.authenticate(context)
-        except StatusError as refusal:
-            self._observe("failure" if isinstance(refusal, Unauthorized) else "error")
+        except StatusError as error:
+            self._observe("failure" if isinstance(error, Unauthorized) else "error")
             raise
         self._observe("success")
         return user

@@ -1,3 +1,5 @@
+"""Clauses of the Accept header."""
+
 from __future__ import annotations
 
 import pytest
@@ -8,7 +10,7 @@ from apiserver.encoding.accept_header import AcceptClause, accept_clauses
 @pytest.mark.parametrize(
     ("accept", "expected"),
     [
-        pytest.param("", ["*/*"], id="nothing said is anything"),
+        pytest.param("", ["*/*"], id="an empty header means anything"),
         pytest.param(" , ", ["*/*"], id="only commas"),
         pytest.param("application/yaml,application/json", ["application/yaml", "application/json"], id="as written"),
         pytest.param("application/json;q=0.5,application/yaml", ["application/yaml", "application/json"], id="by q"),
@@ -19,7 +21,7 @@ from apiserver.encoding.accept_header import AcceptClause, accept_clauses
         pytest.param("Application/JSON", ["application/json"], id="case does not matter"),
     ],
 )
-def test_clauses_come_in_the_order_in_which_they_are_tried(accept: str, expected: list[str]) -> None:
+def test_clauses_are_sorted_by_precedence(accept: str, expected: list[str]) -> None:
     assert [clause.media_range for clause in accept_clauses(accept)] == expected
 
 
@@ -39,5 +41,5 @@ def test_parameters_are_read_without_q_and_quotes() -> None:
         pytest.param("app/*", False, id="a kind that is only a prefix"),
     ],
 )
-def test_a_media_range_matches_what_it_covers(media_range: str, matches: bool) -> None:
+def test_a_media_range_matches_the_media_types_in_it(media_range: str, matches: bool) -> None:
     assert AcceptClause(media_range, {}).matches("application/json") is matches

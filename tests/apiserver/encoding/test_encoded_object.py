@@ -1,4 +1,4 @@
-"""Encoded objects: what they tell without being parsed, and what they cost."""
+"""Encoded objects: the values that are available without parsing, and their memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def thing(**metadata: object) -> Object:
     return {"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "x", **metadata}}
 
 
-def test_what_reads_need_is_at_hand() -> None:
+def test_reads_need_no_parsing() -> None:
     obj = encode(
         THINGS,
         thing(
@@ -35,21 +35,21 @@ def test_what_reads_need_is_at_hand() -> None:
     assert obj.cells == (b'"x"', 60)
 
 
-def test_an_object_that_is_not_stored_yet_can_be_encoded() -> None:
+def test_an_object_without_server_fields_can_be_encoded() -> None:
     obj = encode(THINGS, thing())
     assert (obj.key, obj.rv, obj.uid, obj.labels) == (Key("", "x"), 0, "", {})
     assert obj.cells == (b'"x"', 0)
 
 
-def test_ages_stand_where_a_kind_of_its_own_columns_has_them() -> None:
+def test_custom_columns_may_have_ages_at_any_position() -> None:
     columns = (Column("Seen"), Column("What"), Column("Count", "integer"), Column("First"), Column("Last"))
-    own = replace(
+    resource = replace(
         THINGS, replaces_default_columns=True, columns=columns, cells=lambda obj: [Age(1), "a", 2, Age(3), Age(4)]
     )
-    assert encode(own, thing()).cells == (1, b'"a",2', 3, 4)
+    assert encode(resource, thing()).cells == (1, b'"a",2', 3, 4)
 
 
-def test_selectable_fields_are_kept() -> None:
+def test_selectable_fields_are_extracted() -> None:
     selectable_fields = fields_at("status.phase", "type", "spec.absent.deep")
     obj = encode(
         replace(THINGS, selectable_fields=selectable_fields), {**thing(), "status": {"phase": "Active"}, "type": 7}
@@ -57,19 +57,19 @@ def test_selectable_fields_are_kept() -> None:
     assert obj.fields == {"status.phase": "Active", "type": "", "spec.absent.deep": ""}
 
 
-def test_selectors_may_see_other_labels_than_are_shown() -> None:
+def test_selectors_may_match_other_labels_than_those_of_the_object() -> None:
     obj = encode(THINGS, thing(labels={"shown": "1"}), labels={"hidden": "2"})
     assert obj.labels == {"hidden": "2"}
     assert obj.object()["metadata"]["labels"] == {"shown": "1"}
 
 
-def test_every_caller_gets_a_copy_of_its_own() -> None:
+def test_every_caller_gets_its_own_copy() -> None:
     obj = encode(THINGS, thing())
     obj.object()["metadata"]["name"] = "changed"
     assert obj.object() == thing()
 
 
-def test_the_same_content_at_a_later_version() -> None:
+def test_at_version_keeps_the_content_and_labels() -> None:
     obj = at_version(THINGS, encode(THINGS, thing(resourceVersion="5"), labels={"hidden": "1"}), 9)
     assert (obj.rv, obj.object(), obj.labels) == (9, thing(resourceVersion="9"), {"hidden": "1"})
 
@@ -82,7 +82,7 @@ json_values = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=5), json_values, max_size=4), json_values)
-def test_any_object_survives(metadata: Object, spec: object) -> None:
+def test_an_encoded_object_decodes_to_itself(metadata: Object, spec: object) -> None:
     written = thing(annotations=metadata) | {"spec": spec}
     obj = encode(THINGS, written)
     assert obj.object() == written
@@ -96,23 +96,23 @@ def test_any_object_survives(metadata: Object, spec: object) -> None:
         pytest.param("\ud800", b'"?"', id="a lone surrogate"),
     ],
 )
-def test_what_the_fast_encoder_cannot_do_is_encoded_all_the_same(value: object, expected: bytes) -> None:
+def test_values_that_orjson_rejects_are_encoded(value: object, expected: bytes) -> None:
     assert to_json(value) == expected
 
 
-def test_nesting_beyond_the_fast_encoder_is_encoded() -> None:
+def test_nesting_that_orjson_rejects_is_encoded() -> None:
     nested: object = 1
     for _ in range(300):
         nested = [nested]
     assert to_json(nested) == b"[" * 300 + b"1" + b"]" * 300
 
 
-def test_labels_that_recur_are_kept_once() -> None:
+def test_equal_labels_are_stored_once() -> None:
     one, other = (encode(THINGS, thing(labels={"".join(("k", "1")): "".join(("v", "1"))})) for _ in range(2))
     assert next(iter(one.labels.values())) is next(iter(other.labels.values()))
 
 
-def test_nothing_parsed_is_kept() -> None:
+def test_an_encoded_object_keeps_no_parsed_content() -> None:
     obj = encode(THINGS, thing(namespace="a", annotations={str(number): "x" * 50 for number in range(20)}))
-    held = sum(sys.getsizeof(getattr(obj, name)) for name in type(obj).__slots__) + sys.getsizeof(obj)
-    assert held < len(obj.json) + 1000
+    kept = sum(sys.getsizeof(getattr(obj, name)) for name in type(obj).__slots__) + sys.getsizeof(obj)
+    assert kept < len(obj.json) + 1000

@@ -1,4 +1,4 @@
-"""A list as gzip is the list, however it was put together."""
+"""A list that is compressed block by block decompresses to the list."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.encoding import gzip_blocks as gzip_blocks
+from apiserver.encoding import gzip_blocks
 from apiserver.encoding.encoded_object import CachedObject, encode
 from apiserver.encoding.gzip_blocks import gzip_list, split_into_blocks
 from apiserver.encoding.transforms import PartialView, TableView, View, WholeView, list_metadata
@@ -37,57 +37,57 @@ def things(count: int) -> list[CachedObject]:
     return [thing(f"x{number:05}") for number in range(count)]
 
 
-async def packed(view: View, items: Sequence[CachedObject], now: float = 0.0) -> bytes:
+async def compress(view: View, items: Sequence[CachedObject], now: float = 0.0) -> bytes:
     return b"".join([piece async for piece in gzip_list(view, items, METADATA, now)])
 
 
-def plain(view: View, items: Sequence[CachedObject], now: float = 0.0) -> bytes:
+def uncompressed(view: View, items: Sequence[CachedObject], now: float = 0.0) -> bytes:
     return view.list_head(METADATA) + b",".join(view.items(items, now)) + b"]}\n"
 
 
 @pytest.fixture
 def compressed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Of how many objects each block was that had to be compressed."""
+    """The number of objects in each block that was compressed."""
     sizes: list[int] = []
     block = gzip_blocks._compress_block
 
-    def counted(view: View, objects: Sequence[CachedObject], now: float) -> Any:
+    def compress_and_record(view: View, objects: Sequence[CachedObject], now: float) -> Any:
         sizes.append(len(objects))
         return block(view, objects, now)
 
-    monkeypatch.setattr(gzip_blocks, "_compress_block", counted)
+    monkeypatch.setattr(gzip_blocks, "_compress_block", compress_and_record)
     return sizes
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 64, 1000, 5000])
 @pytest.mark.parametrize("view", [WHOLE, PartialView()], ids=["whole", "metadata"])
-async def test_it_unpacks_to_the_list(view: View, count: int) -> None:
+async def test_the_compressed_list_decompresses_to_the_list(view: View, count: int) -> None:
     items = things(count)
     for _ in range(2):
-        unpacked = gzip.decompress(await packed(view, items))
-        assert unpacked == plain(view, items)
+        unpacked = gzip.decompress(await compress(view, items))
+        assert unpacked == uncompressed(view, items)
     assert len(json.loads(unpacked)["items"]) == count
 
 
-async def test_it_is_a_single_member() -> None:
-    """Many programs read no further than the end of the first."""
+async def test_a_compressed_list_is_a_single_gzip_member() -> None:
+    """Many programs stop reading at the end of the first member."""
     reader = zlib.decompressobj(31)
-    assert reader.decompress(await packed(WHOLE, things(1000))) + reader.flush() == plain(WHOLE, things(1000))
+    assert reader.decompress(await compress(WHOLE, things(1000))) + reader.flush() == uncompressed(WHOLE, things(1000))
     assert (reader.eof, reader.unused_data) == (True, b"")
 
 
-async def test_a_list_that_was_asked_for_before_is_not_compressed_again(compressed: list[int]) -> None:
+async def test_a_repeated_list_is_not_compressed_again(compressed: list[int]) -> None:
     items = things(1000)
-    await packed(WHOLE, items)
+    await compress(WHOLE, items)
     assert sum(compressed) == len(items) - 1
     compressed.clear()
-    await packed(WHOLE, items)
+    await compress(WHOLE, items)
     assert compressed == []
 
 
-async def test_a_change_costs_the_blocks_around_it(compressed: list[int]) -> None:
+async def test_a_change_recompresses_at_most_two_blocks(compressed: list[int]) -> None:
     items = things(5000)
-    await packed(WHOLE, items)
+    await compress(WHOLE, items)
     chance = random.Random(1)
     for step in range(50):
         compressed.clear()
@@ -99,33 +99,34 @@ async def test_a_change_costs_the_blocks_around_it(compressed: list[int]) -> Non
                 del items[at]
             case _:
                 items.insert(at, thing(f"{items[at - 1].key.name}x"))
-        assert gzip.decompress(await packed(WHOLE, items)) == plain(WHOLE, items)
+        assert gzip.decompress(await compress(WHOLE, items)) == uncompressed(WHOLE, items)
         assert len(compressed) <= 2
 
 
-async def test_a_table_is_compressed_again_where_an_age_has_changed(compressed: list[int]) -> None:
+async def test_a_table_block_is_recompressed_when_an_age_changes(compressed: list[int]) -> None:
     created = 1_700_000_000
-    # made within the minute, a second after the one before
+    # created one second after the other, within a minute
     items = [thing(f"x{number:05}", created=created + number % 60) for number in range(1000)]
-    # neighbours of the same age; the last of them are older than a week
+    # neighbours have the same age; the last 500 objects are very old
     items = [*sorted(items, key=lambda obj: obj.cells[1]), *(thing(f"y{number}", created=1) for number in range(500))]
     start = created + 3600
-    for second, least, most in ((0, 1499, 1499), (0, 0, 0), (1, 1, 300), (2, 1, 300), (62, 999, 1200)):
+    for second, minimum, maximum in ((0, 1499, 1499), (0, 0, 0), (1, 1, 300), (2, 1, 300), (62, 999, 1200)):
         compressed.clear()
-        assert gzip.decompress(await packed(TABLE, items, start + second)) == plain(TABLE, items, start + second)
-        assert least <= sum(compressed) <= most
+        now = start + second
+        assert gzip.decompress(await compress(TABLE, items, now)) == uncompressed(TABLE, items, now)
+        assert minimum <= sum(compressed) <= maximum
 
 
-async def test_views_and_selections_have_blocks_of_their_own() -> None:
+async def test_views_and_selections_do_not_share_blocks() -> None:
     items = things(1000)
     for _ in range(2):
         for view in (WHOLE, PartialView()):
-            for chosen in (items, items[::2], items[100:]):
-                assert gzip.decompress(await packed(view, chosen)) == plain(view, chosen)
+            for selection in (items, items[::2], items[100:]):
+                assert gzip.decompress(await compress(view, selection)) == uncompressed(view, selection)
 
 
 @given(st.lists(st.booleans(), max_size=2000))
-def test_blocks_are_the_items_in_order_and_none_is_large_or_empty(leading: list[bool]) -> None:
+def test_blocks_keep_the_order_and_are_neither_large_nor_empty(leading: list[bool]) -> None:
     items = [thing(str(number)) for number in range(len(leading))]
     for obj, starts_block in zip(items, leading, strict=True):
         obj.starts_block = starts_block
@@ -136,6 +137,6 @@ def test_blocks_are_the_items_in_order_and_none_is_large_or_empty(leading: list[
 
 
 @given(st.binary(max_size=100), st.binary(max_size=100))
-def test_the_crc_of_a_whole_comes_of_those_of_its_parts(first: bytes, second: bytes) -> None:
+def test_the_crc_of_a_whole_is_combined_from_those_of_its_parts(first: bytes, second: bytes) -> None:
     combined = gzip_blocks._multiply(gzip_blocks._crc_shift(len(second)), zlib.crc32(first)) ^ zlib.crc32(second)
     assert combined == zlib.crc32(first + second)

@@ -1,4 +1,4 @@
-"""Accept headers as clients send them, and what they get (WIRE-E1 to WIRE-E10, WIRE-E17)."""
+"""Accept headers that clients send, and the negotiated media types (WIRE-E1 to WIRE-E10, WIRE-E17)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ METADATA = (
         pytest.param("application/yaml", MediaType(YAML), id="YAML"),
         pytest.param("application/json;q=0.5,application/yaml", MediaType(YAML), id="the better quality wins"),
         pytest.param("*/*,application/yaml", MediaType(YAML), id="the more exact clause wins"),
-        pytest.param("application/vnd.kubernetes.protobuf,application/json", MediaType(), id="protobuf is passed over"),
+        pytest.param("application/vnd.kubernetes.protobuf,application/json", MediaType(), id="protobuf is skipped"),
         pytest.param("application/json;q=0.9,application/cbor;q=1", MediaType(), id="so is CBOR"),
         pytest.param(KUBECTL, MediaType(JSON, "Table", "v1"), id="kubectl get"),
         pytest.param(METADATA, MediaType(JSON, "PartialObjectMetadataList", "v1"), id="a metadata client"),
@@ -35,7 +35,7 @@ METADATA = (
         ),
         pytest.param("application/json;as=Chair;v=v1;g=meta.k8s.io,*/*", MediaType(), id="an unknown transformation"),
         pytest.param("application/json;pretty=1", MediaType(pretty=True), id="pretty"),
-        pytest.param("application/json;stream=watch", MediaType(), id="a stream is JSON where there is none"),
+        pytest.param("application/json;stream=watch", MediaType(), id="a stream parameter is ignored without a watch"),
     ],
 )
 def test_a_response_is_negotiated(accept: str, expected: MediaType) -> None:
@@ -55,7 +55,7 @@ def test_a_watch_is_json(accept: str, content_type: str) -> None:
     assert negotiate(accept, watch=True).content_type == content_type
 
 
-def test_tables_can_be_left_out() -> None:
+def test_tables_can_be_disabled() -> None:
     assert negotiate(KUBECTL, tables=False) == MediaType()
 
 
@@ -66,7 +66,7 @@ def test_tables_can_be_left_out() -> None:
             "text/html",
             False,
             "only the following media types are accepted: application/json, application/yaml",
-            id="a page",
+            id="HTML",
         ),
         pytest.param(
             "application/yaml",
@@ -76,7 +76,7 @@ def test_tables_can_be_left_out() -> None:
         ),
     ],
 )
-def test_what_there_is_not_is_refused(accept: str, watch: bool, message: str) -> None:
-    with pytest.raises(NotAcceptable) as refused:
+def test_an_unsupported_media_type_is_not_acceptable(accept: str, watch: bool, message: str) -> None:
+    with pytest.raises(NotAcceptable) as error:
         negotiate(accept, watch=watch)
-    assert (refused.value.code, refused.value.message) == (406, message)
+    assert (error.value.code, error.value.message) == (406, message)

@@ -77,14 +77,14 @@ NEW_YEAR = 1767225600
         pytest.param(8 * YEAR + 5 * DAY, "8y", id="eight years"),
     ],
 )
-def test_a_duration_is_told_as_kubectl_tells_it(seconds: int, text: str) -> None:
+def test_durations_have_the_format_of_kubectl(seconds: int, text: str) -> None:
     assert human_duration(seconds) == text
 
 
 @given(st.integers(-10, 10 * 365 * 86400), st.floats(0, 0.999))
 @example(119, 0.0)
 @example(2 * 86400 - 1, 0.0)
-def test_a_row_lasts_until_its_age_changes(seconds: int, fraction: float) -> None:
+def test_a_row_is_unchanged_until_its_age_changes(seconds: int, fraction: float) -> None:
     created = 1_700_000_000
     now = created + seconds + fraction
     until = unchanged_until([row_of(created)], now)
@@ -94,7 +94,7 @@ def test_a_row_lasts_until_its_age_changes(seconds: int, fraction: float) -> Non
         assert age_cell(created, until) != age_cell(created, now)
 
 
-def test_rows_last_until_the_first_of_their_ages_changes() -> None:
+def test_rows_are_unchanged_until_the_first_of_their_ages_changes() -> None:
     created, now = 1_700_000_000, 1_700_003_600
     assert unchanged_until([row_of(created), row_of(created + 10)], now) == now + 10
     assert unchanged_until([row_of(0)], now) == math.inf
@@ -102,16 +102,16 @@ def test_rows_last_until_the_first_of_their_ages_changes() -> None:
 
 
 def row_of(created: int) -> CachedObject:
-    """An object whose row tells since when it is there; 0 for one that does not know."""
+    """An object created at `created`; without a creationTimestamp if it is 0."""
     at = datetime.fromtimestamp(created, UTC).isoformat() if created else None
     return encode(THINGS, {"metadata": {"name": "x", "creationTimestamp": at}, "spec": {"size": 1}})
 
 
-def test_an_object_that_was_never_created_has_no_age() -> None:
+def test_an_object_without_creation_timestamp_has_an_unknown_age() -> None:
     assert age_cell(0, NEW_YEAR) == b"<unknown>"
 
 
-def test_every_column_tells_all_about_itself() -> None:
+def test_every_column_definition_has_all_keys() -> None:
     columns = json.loads(column_definitions(THINGS))
     assert [column["name"] for column in columns] == ["Name", "Size", "Age", "Large"]
     assert all(set(column) == {"name", "type", "format", "description", "priority"} for column in columns)
@@ -135,7 +135,7 @@ def test_every_column_tells_all_about_itself() -> None:
         pytest.param("Object", thing({"size": 2}), id="the object"),
     ],
 )
-def test_a_table_of_one_object(include: str, shown: Object | None) -> None:
+def test_an_object_is_rendered_as_a_table(include: str, shown: Object | None) -> None:
     view = TableView(THINGS, "v1beta1", include)
     table = json.loads(view.single(encode(THINGS, thing({"size": 2})), NEW_YEAR + 5 * MINUTE))
     assert table == {
@@ -153,13 +153,13 @@ def test_later_tables_of_a_watch_do_not_repeat_the_columns() -> None:
     assert table["rows"][0]["cells"] == ["x", 1, "0s", False]
 
 
-def test_an_object_that_has_no_cells_has_a_row_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_object_whose_cells_fail_has_a_row_with_its_name(caplog: pytest.LogCaptureFixture) -> None:
     row = json.loads(TableView(THINGS).items([encode(THINGS, thing("no mapping"))], NEW_YEAR)[0])
     assert row["cells"] == ["x", None, "0s", None]
     assert "no table cells for things.g.example.org x" in caplog.text
 
 
-def test_a_bookmark_is_a_table_whose_row_carries_the_version() -> None:
+def test_a_bookmark_is_a_table_whose_row_has_the_version() -> None:
     table = json.loads(TableView(THINGS).bookmark(list_metadata(9)))
     assert table["metadata"] == {"resourceVersion": "9"}
     assert len(table["rows"][0]["cells"]) == len(table["columnDefinitions"])
@@ -180,14 +180,14 @@ def test_the_whole_object_is_what_was_encoded() -> None:
 
 
 @pytest.mark.parametrize("value", ["", "None", "Metadata", "Object"])
-def test_what_a_row_includes_can_be_chosen(value: str) -> None:
+def test_include_object_defaults_to_metadata(value: str) -> None:
     assert include_object(value) == (value or "Metadata")
 
 
-def test_an_unknown_inclusion_is_refused() -> None:
-    with pytest.raises(BadRequest) as refused:
+def test_an_unknown_include_object_is_rejected() -> None:
+    with pytest.raises(BadRequest) as error:
         include_object("x")
-    assert refused.value.message == (
+    assert error.value.message == (
         'Unable to convert to Table as requested: includeObject: Invalid value: "x": '
         "must be 'Metadata', 'Object', 'None', or empty"
     )

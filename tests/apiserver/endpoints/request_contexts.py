@@ -1,4 +1,4 @@
-"""Requests as the filters see them, without a network."""
+"""Request contexts for tests of filters and handlers, without a network."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALICE = User(name="alice", groups=("system:authenticated",))
 
 
 class Tls:
-    """The part of an OpenSSL connection that is read: a peer's certificate and what it sent behind it."""
+    """A fake OpenSSL connection: the peer's certificate and the intermediates that it sent."""
 
     def __init__(self, pair: KeyPair, intermediates: Sequence[KeyPair] = ()) -> None:
         first, *others = (
@@ -39,8 +39,8 @@ def make_context(
     user: User | None = None,
 ) -> RequestContext:
     transport = Mock()
-    known: dict[str, Any] = {"ssl_object": tls, "peername": ("192.0.2.1", 4711)}
-    transport.get_extra_info = known.get
+    extra_info: dict[str, Any] = {"ssl_object": tls, "peername": ("192.0.2.1", 4711)}
+    transport.get_extra_info = extra_info.get
     http = make_mocked_request(
         method, target, headers=CIMultiDict(headers), transport=transport, writer=Mock(output_size=0)
     )

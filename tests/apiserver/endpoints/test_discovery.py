@@ -1,3 +1,5 @@
+"""The discovery documents, legacy and aggregated."""
+
 from __future__ import annotations
 
 import json
@@ -143,7 +145,7 @@ async def test_a_group_version_without_resources_lists_none_rather_than_null() -
     assert listed["resources"] == []
 
 
-async def test_a_subresource_of_another_group_says_so() -> None:
+async def test_a_subresource_of_another_group_lists_its_group_and_version() -> None:
     listed = await document([CORE], "/api/v1")
     assert listed["groupVersion"] == "v1"
     assert listed["resources"][1] == {
@@ -174,7 +176,7 @@ async def test_the_core_group_is_under_api_and_not_in_the_group_list() -> None:
         "/apis/wardle.example.com/v1alpha1//",
     ],
 )
-async def test_a_path_that_is_not_served_is_not_discoverys(path: str) -> None:
+async def test_discovery_does_not_answer_other_paths(path: str) -> None:
     assert await Discovery([WARDLE]).respond(context(path)) is None
 
 
@@ -259,7 +261,7 @@ async def test_the_aggregated_document_has_the_content_type_that_clients_compare
         pytest.param("application/vnd.kubernetes.protobuf,application/json", "APIGroupList", id="after protobuf"),
         pytest.param(f"application/json,{AGGREGATED}", "APIGroupList", id="legacy first"),
         pytest.param("*/*", "APIGroupList", id="anything"),
-        pytest.param("", "APIGroupList", id="nothing said"),
+        pytest.param("", "APIGroupList", id="no Accept header"),
     ],
 )
 async def test_the_accept_header_chooses_between_legacy_and_aggregated(accept: str, kind: str) -> None:
@@ -269,18 +271,18 @@ async def test_the_accept_header_chooses_between_legacy_and_aggregated(accept: s
 @pytest.mark.parametrize(
     ("path", "accept"),
     [
-        pytest.param("/apis", "text/html", id="no such representation"),
-        pytest.param("/apis", AGGREGATED.replace("v2", "v2beta1"), id="a version that is gone"),
+        pytest.param("/apis", "text/html", id="an unsupported media type"),
+        pytest.param("/apis", AGGREGATED.replace("v2", "v2beta1"), id="a version that was removed"),
         pytest.param("/apis", "application/json;as=Table;g=meta.k8s.io;v=v1", id="discovery has no table"),
         pytest.param("/apis/wardle.example.com/v1alpha1", AGGREGATED, id="only the roots are aggregated"),
     ],
 )
-async def test_what_cannot_be_given_is_not_acceptable(path: str, accept: str) -> None:
+async def test_an_unsupported_representation_is_not_acceptable(path: str, accept: str) -> None:
     with pytest.raises(errors.NotAcceptable, match="only the following media types are accepted: application/json"):
         await answer([WARDLE], path, Accept=accept)
 
 
-async def test_documents_come_as_yaml_too() -> None:
+async def test_documents_are_served_as_yaml() -> None:
     response, body = await answer([WARDLE], "/apis", Accept="application/yaml")
     assert response.headers["Content-Type"] == "application/yaml"
     assert yaml.safe_load(body) == await document([WARDLE], "/apis")
@@ -294,7 +296,7 @@ async def test_legacy_documents_are_indented_for_human_readers() -> None:
     assert json.loads(indented) == json.loads(plain)
 
 
-async def test_a_caller_that_has_the_document_gets_304_without_a_body() -> None:
+async def test_a_client_with_a_current_copy_gets_304_without_a_body() -> None:
     first, _ = await answer([WARDLE], "/apis", Accept=AGGREGATED)
     etag = first.headers["Etag"]
     assert etag.strip('"') == etag.strip('"').upper()
@@ -303,7 +305,7 @@ async def test_a_caller_that_has_the_document_gets_304_without_a_body() -> None:
     assert (second.status, body, second.headers["Etag"]) == (304, b"", etag)
 
 
-async def test_the_etag_of_another_document_does_not_count() -> None:
+async def test_the_etag_of_another_document_does_not_match() -> None:
     other, _ = await answer([CORE], "/apis", Accept=AGGREGATED)
     response, _ = await answer([WARDLE], "/apis", Accept=AGGREGATED, If_None_Match=other.headers["Etag"])
     assert response.status == 200
@@ -322,7 +324,7 @@ async def test_discovery_is_read_by_get_only(method: str) -> None:
         await answer([WARDLE], "/apis", method=method)
 
 
-def test_the_paths_are_those_that_are_answered() -> None:
+def test_discovery_lists_the_paths_that_it_answers() -> None:
     assert Discovery([CORE, WARDLE]).paths() == [
         "/api",
         "/api/v1",

@@ -1,4 +1,4 @@
-"""The filters, each before a handler of its own, and all of them in a row."""
+"""Each filter in front of a fake handler, and the whole filter chain."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ WATCH = "/apis/example.org/v1/widgets?watch=true"
 ADMIN = User("admin", groups=("system:masters",))
 
 
-class Allowing:
-    """Allows what `allowed` names as 'verb resource[/subresource] [namespace/]name'; everything if it is None."""
+class FakeAuthorizer:
+    """Allows the requests in `allowed`, written 'verb resource[/subresource] [namespace/]name'; all if it is None."""
 
     def __init__(self, allowed: Sequence[str] | None = None, *, stale: bool = False) -> None:
         self.allowed = allowed
         self.stale = stale
-        self.asked: list[str] = []
+        self.questions: list[str] = []
 
     async def authorize(self, attributes: AccessAttributes) -> Decision:
         resource = attributes.resource + (f"/{attributes.subresource}" if attributes.subresource else "")
-        place = f"{attributes.namespace}/" if attributes.namespace else ""
-        question = f"{attributes.verb} {resource} {place}{attributes.name}"
-        self.asked.append(question)
+        namespace = f"{attributes.namespace}/" if attributes.namespace else ""
+        question = f"{attributes.verb} {resource} {namespace}{attributes.name}"
+        self.questions.append(question)
         allowed = self.allowed is None or question in self.allowed
-        return Decision(allowed=allowed, reason="as told", stale=self.stale)
+        return Decision(allowed=allowed, reason="by the fake", stale=self.stale)
 
 
-class Known:
-    """Authenticates everybody as `user`."""
+class FixedAuthenticator:
+    """Authenticates every request as `user`."""
 
     def __init__(self, user: User = ALICE) -> None:
         self.user = user
@@ -68,7 +68,7 @@ class Known:
         return self.user
 
 
-class Failing:
+class FailingAuthenticator:
     def __init__(self, error: StatusError) -> None:
         self._error = error
 
@@ -77,7 +77,7 @@ class Failing:
 
 
 class Gate:
-    """A handler that answers once it is opened."""
+    """A handler that returns once `open` is set."""
 
     def __init__(self) -> None:
         self.entered = asyncio.Event()
@@ -91,7 +91,7 @@ class Gate:
         return web.Response()
 
 
-def document(response: web.StreamResponse) -> dict[str, Any]:
+def json_body(response: web.StreamResponse) -> dict[str, Any]:
     assert isinstance(response, web.Response)
     assert isinstance(response.body, bytes)
     parsed: dict[str, Any] = json.loads(response.body)
@@ -105,13 +105,13 @@ def raising(error: BaseException) -> Handler:
     return handler
 
 
-# recovery
+# error responses
 
 
 async def test_a_status_error_becomes_its_status() -> None:
     response = await ErrorResponses()(make_context(), raising(TooManyRequests("slow down", retry_after=3)))
     assert (response.status, response.headers["Retry-After"]) == (429, "3")
-    assert document(response)["reason"] == "TooManyRequests"
+    assert json_body(response)["reason"] == "TooManyRequests"
 
 
 async def test_after_a_504_the_connection_is_closed() -> None:
@@ -122,13 +122,13 @@ async def test_after_a_504_the_connection_is_closed() -> None:
 async def test_an_unexpected_exception_is_logged_and_leaks_nothing(caplog: pytest.LogCaptureFixture) -> None:
     response = await ErrorResponses()(make_context(), raising(RuntimeError("the password is hunter2")))
     assert response.status == 500
-    assert "hunter2" not in json.dumps(document(response))
+    assert "hunter2" not in json.dumps(json_body(response))
     [record] = caplog.records
     assert record.exc_info is not None
     assert vars(record)["audit_id"] == "audit-1"
 
 
-async def test_a_lost_connection_is_no_bug(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_lost_connection_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ConnectionResetError):
         await ErrorResponses()(make_context(), raising(ConnectionResetError()))
     assert caplog.records == []
@@ -145,7 +145,7 @@ async def test_a_lost_connection_is_no_bug(caplog: pytest.LogCaptureFixture) -> 
         pytest.param(web.HTTPInternalServerError(), 500, "InternalError", id="500"),
     ],
 )
-def test_aiohttp_s_own_refusals_become_statuses(raised: web.HTTPException, code: int, reason: str) -> None:
+def test_errors_of_aiohttp_become_statuses(raised: web.HTTPException, code: int, reason: str) -> None:
     error = status_error_of(raised)
     assert (error.code, error.reason) == (code, reason)
 
@@ -163,13 +163,13 @@ async def test_a_write_has_a_shorter_deadline() -> None:
         await RequestDeadline(write_limit=0.01)(make_context("PUT"), Gate())
 
 
-async def test_a_client_may_ask_for_less_time() -> None:
+async def test_a_client_may_request_a_shorter_timeout() -> None:
     context = make_context(target="/apis/example.org/v1/widgets?timeout=10ms")
     with pytest.raises(Timeout):
         await RequestDeadline()(context, Gate())
 
 
-async def test_a_write_knows_when_it_has_to_be_done() -> None:
+async def test_the_context_of_a_write_has_its_deadline() -> None:
     context, gate = make_context("PUT", target="/apis/example.org/v1/widgets/a?timeout=5s"), Gate()
     gate.open.set()
     assert context.deadline == context.received_at + 34
@@ -177,19 +177,19 @@ async def test_a_write_knows_when_it_has_to_be_done() -> None:
     assert context.deadline == context.received_at + 5
 
 
-async def test_a_watch_has_no_deadline_here() -> None:
+async def test_a_watch_is_exempt_from_the_request_deadline() -> None:
     gate = Gate()
     gate.open.set()
     await RequestDeadline(limit=-1)(make_context(target=f"{WATCH}&timeout=nonsense"), gate)
     assert gate.finished.is_set()
 
 
-async def test_a_handler_s_own_timeout_is_its_own() -> None:
+async def test_a_timeout_error_of_a_handler_is_not_converted() -> None:
     with pytest.raises(TimeoutError, match="mine"):
         await RequestDeadline()(make_context(), raising(TimeoutError("mine")))
 
 
-async def test_a_write_goes_on_when_its_client_has_gone() -> None:
+async def test_a_write_continues_after_its_client_disconnects() -> None:
     gate = Gate()
     request = asyncio.create_task(_call(RequestDeadline(), make_context("PUT"), gate))
     await gate.entered.wait()
@@ -200,7 +200,7 @@ async def test_a_write_goes_on_when_its_client_has_gone() -> None:
     await gate.finished.wait()
 
 
-async def test_a_read_ends_when_its_client_has_gone() -> None:
+async def test_a_read_ends_when_its_client_disconnects() -> None:
     gate = Gate()
     request = asyncio.create_task(_call(RequestDeadline(), make_context(), gate))
     await gate.entered.wait()
@@ -233,7 +233,7 @@ def test_a_timeout_is_a_go_duration(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "30", "s", "1.s.", "nan", "1e3s", "1s ", "٣s"])
-def test_another_timeout_is_refused(text: str) -> None:
+def test_an_invalid_timeout_is_rejected(text: str) -> None:
     with pytest.raises(BadRequest, match="invalid timeout specified in the request URL - time: invalid duration"):
         requested_timeout(text, 60.0)
 
@@ -248,25 +248,27 @@ def test_another_timeout_is_refused(text: str) -> None:
 async def test_connection_must_not_name_identity_headers(connection: str) -> None:
     config = RequestHeaderConfig(username_headers=("X-Custom-User",))
     with pytest.raises(BadRequest):
-        await Authentication(Known(), config=lambda: config)(make_context(headers={"Connection": connection}), ok)
+        await Authentication(FixedAuthenticator(), config=lambda: config)(
+            make_context(headers={"Connection": connection}), ok
+        )
 
 
 async def test_connection_may_name_other_headers() -> None:
     context = make_context(headers={"Connection": "keep-alive, Upgrade"})
-    await Authentication(Known(), config=RequestHeaderConfig)(context, ok)
+    await Authentication(FixedAuthenticator(), config=RequestHeaderConfig)(context, ok)
     assert context.user == ALICE
 
 
 @pytest.mark.parametrize(
     ("authenticator", "result"),
     [
-        pytest.param(Known(), "success", id="known"),
+        pytest.param(FixedAuthenticator(), "success", id="a user"),
         pytest.param(UnionAuthenticator([]), "success", id="anonymous"),
-        pytest.param(Failing(Unauthorized()), "failure", id="refused"),
-        pytest.param(Failing(ServiceUnavailable("no host")), "error", id="nobody can tell"),
+        pytest.param(FailingAuthenticator(Unauthorized()), "failure", id="a rejected token"),
+        pytest.param(FailingAuthenticator(ServiceUnavailable("no cluster")), "error", id="an unreachable cluster"),
     ],
 )
-async def test_attempts_are_counted_by_their_result(authenticator: RequestAuthenticator, result: str) -> None:
+async def test_authentication_attempts_are_counted_by_result(authenticator: RequestAuthenticator, result: str) -> None:
     seen: list[str] = []
     filter = Authentication(authenticator, config=RequestHeaderConfig, observe=seen.append)
     with contextlib.suppress(StatusError):
@@ -277,22 +279,22 @@ async def test_attempts_are_counted_by_their_result(authenticator: RequestAuthen
 # impersonation
 
 
-async def test_impersonation_is_refused_behind_an_aggregator() -> None:
+async def test_impersonation_is_rejected_behind_an_aggregator() -> None:
     with pytest.raises(StatusError) as raised:
         await RejectImpersonation()(make_context(headers={"Impersonate-Uid": "1"}, user=ADMIN), ok)
     assert raised.value.code == 403
 
 
-async def test_a_request_as_oneself_is_not_asked_about() -> None:
-    authorizer = Allowing([])
+async def test_a_request_without_impersonation_needs_no_permission() -> None:
+    authorizer = FakeAuthorizer([])
     context = make_context(user=ALICE)
     await Impersonation(authorizer)(context, ok)
-    assert authorizer.asked == []
+    assert authorizer.questions == []
     assert (context.user, context.impersonator) == (ALICE, None)
 
 
-async def test_every_part_of_an_identity_is_asked_about() -> None:
-    authorizer = Allowing()
+async def test_impersonation_requires_permission_for_every_part_of_the_identity() -> None:
+    authorizer = FakeAuthorizer()
     context = make_context(
         headers=[
             ("Impersonate-User", "bob"),
@@ -304,7 +306,7 @@ async def test_every_part_of_an_identity_is_asked_about() -> None:
         user=ALICE,
     )
     await Impersonation(authorizer)(context, ok)
-    assert authorizer.asked == [
+    assert authorizer.questions == [
         "impersonate users bob",
         "impersonate groups devs",
         "impersonate groups ops",
@@ -329,39 +331,39 @@ async def test_every_part_of_an_identity_is_asked_about() -> None:
 )
 async def test_an_impersonated_user_has_the_groups_that_come_with_it(name: str, groups: tuple[str, ...]) -> None:
     context = make_context(headers={"Impersonate-User": name}, user=ADMIN)
-    await Impersonation(Allowing())(context, ok)
+    await Impersonation(FakeAuthorizer())(context, ok)
     assert context.user.groups == groups
 
 
-async def test_a_service_account_is_asked_about_in_its_namespace() -> None:
-    authorizer = Allowing(["impersonate serviceaccounts a/owner"])
+async def test_impersonating_a_service_account_requires_permission_in_its_namespace() -> None:
+    authorizer = FakeAuthorizer(["impersonate serviceaccounts a/owner"])
     handler = Impersonation(authorizer)
     await handler(make_context(headers={"Impersonate-User": "system:serviceaccount:a:owner"}, user=ALICE), ok)
     with pytest.raises(AccessDenied):
         await handler(make_context(headers={"Impersonate-User": "system:serviceaccount:b:owner"}, user=ALICE), ok)
 
 
-async def test_a_group_that_is_not_allowed_is_a_403_in_the_caller_s_name() -> None:
+async def test_impersonating_a_forbidden_group_is_a_403_that_names_the_caller() -> None:
     context = make_context(headers={"Impersonate-User": "bob", "Impersonate-Group": "system:masters"}, user=ALICE)
     with pytest.raises(AccessDenied) as raised:
-        await Impersonation(Allowing(["impersonate users bob"]))(context, ok)
+        await Impersonation(FakeAuthorizer(["impersonate users bob"]))(context, ok)
     assert raised.value.message == (
         'groups "system:masters" is forbidden: User "alice" cannot impersonate resource "groups" in API group "" '
-        "at the cluster scope: as told"
+        "at the cluster scope: by the fake"
     )
     assert context.user == ALICE
 
 
 @pytest.mark.parametrize("header", ["Impersonate-Group", "Impersonate-Uid", "Impersonate-Extra-x", "Impersonate-Other"])
-async def test_impersonating_nobody_is_refused(header: str) -> None:
+async def test_impersonation_headers_without_a_user_are_rejected(header: str) -> None:
     with pytest.raises(BadRequest, match=r"^requested .* without impersonating a user name$"):
-        await Impersonation(Allowing())(make_context(headers={header: "x"}, user=ADMIN), ok)
+        await Impersonation(FakeAuthorizer())(make_context(headers={header: "x"}, user=ADMIN), ok)
 
 
-# inflight
+# requests in flight
 
 
-async def test_requests_over_the_limit_are_told_to_come_back() -> None:
+async def test_requests_over_the_limit_get_a_retry_after() -> None:
     metrics, gate = Metrics(), Gate()
     inflight = MaxInFlight(1, metrics)
     first = asyncio.create_task(_inflight(inflight, make_context(user=ALICE), gate))
@@ -382,38 +384,38 @@ async def _inflight(inflight: MaxInFlight, context: RequestContext, handler: Han
     return await inflight(context, handler)
 
 
-async def test_nobody_takes_all_the_places() -> None:
-    """ATTACK-13: three quarters are for one user, and the rest for others."""
+async def test_one_user_cannot_use_the_whole_limit() -> None:
+    """ATTACK-13: one user can use three quarters of the limit; the rest is left for others."""
     inflight, gate = MaxInFlight(4, Metrics()), Gate()
-    held = [asyncio.create_task(_inflight(inflight, make_context(user=ALICE), gate)) for _ in range(3)]
+    running = [asyncio.create_task(_inflight(inflight, make_context(user=ALICE), gate)) for _ in range(3)]
     await gate.entered.wait()
     with pytest.raises(TooManyRequests):
         await inflight(make_context(user=ALICE), ok)
     assert (await inflight(make_context(user=User("bob")), ok)).status == 200
     gate.open.set()
-    await asyncio.gather(*held)
+    await asyncio.gather(*running)
     assert (await inflight(make_context(user=ALICE), ok)).status == 200
 
 
-async def test_nobody_watches_without_end() -> None:
-    """ATTACK-13: four for each place, and those of others do not count."""
+async def test_the_watches_of_a_user_are_limited() -> None:
+    """ATTACK-13: a user can open four watches per slot of the limit; those of other users do not count."""
     metrics, gate = Metrics(), Gate()
     inflight = MaxInFlight(1, metrics)
-    held = [asyncio.create_task(_inflight(inflight, make_context(target=WATCH, user=ALICE), gate)) for _ in range(4)]
+    running = [asyncio.create_task(_inflight(inflight, make_context(target=WATCH, user=ALICE), gate)) for _ in range(4)]
     await gate.entered.wait()
     with pytest.raises(TooManyRequests):
         await inflight(make_context(target=WATCH, user=ALICE), ok)
     assert metrics.registry.get_sample_value("apiserver_dropped_requests_total") == 1
     for other in (make_context(target=WATCH, user=User("bob")), make_context(target=WATCH, user=ADMIN)):
         assert (await inflight(other, ok)).status == 200
-    # nor do watches take the places of requests
+    # watches do not use the slots of requests
     assert (await inflight(make_context(user=ALICE), ok)).status == 200
     gate.open.set()
-    await asyncio.gather(*held)
+    await asyncio.gather(*running)
     assert (await inflight(make_context(target=WATCH, user=ALICE), ok)).status == 200
 
 
-async def test_a_failed_request_frees_its_place() -> None:
+async def test_a_failed_request_frees_its_slot() -> None:
     inflight = MaxInFlight(1, Metrics())
     for _ in range(3):
         with pytest.raises(BadRequest):
@@ -423,26 +425,26 @@ async def test_a_failed_request_frees_its_place() -> None:
 # authorization
 
 
-async def test_the_decision_is_annotated() -> None:
+async def test_the_authorization_decision_is_an_audit_annotation() -> None:
     context = make_context(user=ALICE)
-    await Authorization(Allowing())(context, ok)
+    await Authorization(FakeAuthorizer())(context, ok)
     assert context.annotations == {
         "authorization.k8s.io/decision": "allow",
-        "authorization.k8s.io/reason": "as told",
+        "authorization.k8s.io/reason": "by the fake",
     }
 
 
 async def test_a_denied_request_never_reaches_its_handler() -> None:
     context = make_context(user=ALICE)
     with pytest.raises(AccessDenied):
-        await Authorization(Allowing([]))(context, raising(AssertionError("reached")))
+        await Authorization(FakeAuthorizer([]))(context, raising(AssertionError("reached")))
     assert context.annotations["authorization.k8s.io/decision"] == "forbid"
 
 
 # headers
 
 
-def test_warnings_that_are_too_long_are_cut_and_then_dropped() -> None:
+def test_long_warnings_are_truncated_and_then_dropped() -> None:
     short = ["a", "b"]
     assert headers.truncated_warnings([*short, "a", "bad\nline"]) == short
     long = [f"{n:02}" + "x" * 500 for n in range(20)]
@@ -450,13 +452,13 @@ def test_warnings_that_are_too_long_are_cut_and_then_dropped() -> None:
     assert kept == [text[:256] for text in long[:16]]
 
 
-# all of them
+# the whole chain
 
 
 def application(handler: Handler, **changes: Any) -> web.Application:
     settings: dict[str, Any] = {
-        "authenticator": Known(),
-        "authorizer": Allowing(),
+        "authenticator": FixedAuthenticator(),
+        "authorizer": FakeAuthorizer(),
         "request_headers": RequestHeaderConfig,
         "metrics": Metrics(),
         "served": lambda info: info.resource == "widgets",
@@ -477,7 +479,7 @@ def application(handler: Handler, **changes: Any) -> web.Application:
     return app
 
 
-async def answer(app: web.Application, target: str, **sent: str) -> tuple[int, Mapping[str, str], bytes, list[str]]:
+async def fetch(app: web.Application, target: str, **sent: str) -> tuple[int, Mapping[str, str], bytes, list[str]]:
     async with TestClient(TestServer(app)) as client, client.get(target, headers=sent) as response:
         return response.status, response.headers, await response.read(), response.headers.getall("Warning", [])
 
@@ -489,7 +491,7 @@ async def warning(context: RequestContext) -> web.StreamResponse:
 
 
 async def test_every_response_has_the_common_headers() -> None:
-    status, sent, _, warnings = await answer(application(warning), "/apis/example.org/v1/widgets")
+    status, sent, _, warnings = await fetch(application(warning), "/apis/example.org/v1/widgets")
     assert status == 200
     assert sent["Audit-ID"] == "audit-1"
     assert sent["Cache-Control"] == "no-cache, private"
@@ -498,38 +500,38 @@ async def test_every_response_has_the_common_headers() -> None:
     assert warnings == ['299 - "say \\"\\\\hi\\""', '299 - "again"']
 
 
-async def test_a_refusal_has_them_too() -> None:
-    app = application(ok, authorizer=Allowing([]))
-    status, sent, body, _ = await answer(app, "/apis/example.org/v1/widgets")
+async def test_an_error_response_has_the_common_headers() -> None:
+    app = application(ok, authorizer=FakeAuthorizer([]))
+    status, sent, body, _ = await fetch(app, "/apis/example.org/v1/widgets")
     assert status == 403
     assert json.loads(body)["kind"] == "Status"
     assert sent["Audit-ID"] == "audit-1"
     assert sent["X-Content-Type-Options"] == "nosniff"
 
 
-async def test_a_stream_has_them_too() -> None:
+async def test_a_stream_has_the_common_headers() -> None:
     async def stream(context: RequestContext) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Cache-Control": "no-store"})
         await response.prepare(context.http)
         await response.write(b"{}")
         return response
 
-    app = application(stream, authorizer=Allowing(stale=True))
-    status, sent, _, warnings = await answer(app, WATCH)
+    app = application(stream, authorizer=FakeAuthorizer(stale=True))
+    status, sent, _, warnings = await fetch(app, WATCH)
     assert status == 200
     assert (sent["Audit-ID"], sent["Cache-Control"]) == ("audit-1", "no-store")
     assert warnings == [f'299 - "{STALE_WARNING}"']
 
 
-async def test_no_credentials_get_health_only() -> None:
-    app = application(ok, authenticator=UnionAuthenticator([]), authorizer=standard_authorizer(Allowing()))
-    assert (await answer(app, "/readyz"))[0] == 200
-    status, _, body, _ = await answer(app, "/version")
+async def test_a_client_without_credentials_reaches_only_health_checks() -> None:
+    app = application(ok, authenticator=UnionAuthenticator([]), authorizer=standard_authorizer(FakeAuthorizer()))
+    assert (await fetch(app, "/readyz"))[0] == 200
+    status, _, body, _ = await fetch(app, "/version")
     assert status == 403
     assert json.loads(body)["message"] == 'forbidden: User "system:anonymous" cannot get path "/version"'
 
 
-async def test_a_failure_in_the_middle_of_a_stream_cuts_the_connection() -> None:
+async def test_a_failure_in_the_middle_of_a_stream_aborts_the_connection() -> None:
     async def broken(context: RequestContext) -> web.StreamResponse:
         response = web.StreamResponse()
         response.enable_chunked_encoding()
@@ -547,11 +549,11 @@ async def test_a_failure_in_the_middle_of_a_stream_cuts_the_connection() -> None
     assert aborts == 1
 
 
-async def test_requests_are_counted_by_what_they_are() -> None:
+async def test_requests_are_counted_by_verb_resource_and_scope() -> None:
     metrics = Metrics()
     app = application(raising(BadRequest("no")), metrics=metrics)
-    await answer(app, "/apis/example.org/v1/namespaces/ns/widgets/w")
-    await answer(app, "/apis/example.org/v1/gadgets/made-up")
+    await fetch(app, "/apis/example.org/v1/namespaces/ns/widgets/w")
+    await fetch(app, "/apis/example.org/v1/gadgets/made-up")
     counted = {
         (sample.labels["verb"], sample.labels["resource"], sample.labels["scope"], sample.labels["code"])
         for metric in metrics.registry.collect()
@@ -563,7 +565,7 @@ async def test_requests_are_counted_by_what_they_are() -> None:
 
 async def test_the_access_log_holds_no_credentials(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "apiserver.access")
-    await answer(
+    await fetch(
         application(ok), "/apis/example.org/v1/widgets?limit=1", Authorization="Bearer sesame", **{"User-Agent": "t"}
     )
     [line] = [vars(record) for record in caplog.records if record.name == "apiserver.access"]
@@ -574,5 +576,5 @@ async def test_the_access_log_holds_no_credentials(caplog: pytest.LogCaptureFixt
 
 async def test_probes_that_succeed_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "apiserver.access")
-    await answer(application(ok), "/readyz")
+    await fetch(application(ok), "/readyz")
     assert [record for record in caplog.records if record.name == "apiserver.access"] == []

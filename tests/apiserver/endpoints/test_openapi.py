@@ -1,3 +1,5 @@
+"""The OpenAPI documents, v2 and v3, and the paths that serve them."""
+
 from __future__ import annotations
 
 import gzip
@@ -97,7 +99,7 @@ def operations(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any
 
 
 def schemas(node: Any) -> Iterator[dict[str, Any]]:
-    """Everything that stands where a schema may stand."""
+    """The schema itself and all schemas in it; a value that is not a schema is marked."""
     if isinstance(node, dict):
         yield node
         for keyword, value in node.items():
@@ -168,14 +170,14 @@ def test_operation_ids_are_unique(document: Mapping[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("document", BOTH)
-def test_no_schema_has_a_boolean_where_a_schema_stands(document: Mapping[str, Any]) -> None:
+def test_no_boolean_stands_in_place_of_a_schema(document: Mapping[str, Any]) -> None:
     definitions = document["components"]["schemas"] if "components" in document else document["definitions"]
     for name, definition in definitions.items():
         for schema in schemas(definition):
             assert "not a schema" not in schema, name
 
 
-def test_v2_has_nothing_that_v2_does_not_know() -> None:
+def test_v2_has_only_keywords_of_v2() -> None:
     for name, definition in v2(*GROUPS)["definitions"].items():
         for schema in schemas(definition):
             assert not schema.keys() & {"anyOf", "oneOf", "allOf", "not", "nullable", "default"}, name
@@ -231,7 +233,7 @@ def test_every_path_parameter_is_described_and_parameters_are_inline(document: M
         ),
     ],
 )
-def test_operations_are_called_as_kubernetes_calls_them(path: str, method: str, operation_id: str, action: str) -> None:
+def test_operations_have_the_names_of_kubernetes(path: str, method: str, operation_id: str, action: str) -> None:
     operation = v3(*GROUPS)["paths"][path][method]
     assert (operation["operationId"], operation["x-kubernetes-action"]) == (operation_id, action)
 
@@ -260,7 +262,7 @@ def test_a_patch_offers_field_validation_and_no_strategic_merge() -> None:
     assert names(older["parameters"]) == ["body", "dryRun", "fieldManager", "fieldValidation", "force"]
 
 
-def test_the_kind_of_a_subresource_is_its_own() -> None:
+def test_a_subresource_operation_has_its_own_kind() -> None:
     operation = v3(CORE)["paths"]["/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"]["post"]
     assert operation["x-kubernetes-group-version-kind"] == {
         "group": "authentication.k8s.io",
@@ -272,7 +274,7 @@ def test_the_kind_of_a_subresource_is_its_own() -> None:
     }
 
 
-def test_a_kind_shows_its_fields_its_metadata_and_its_description() -> None:
+def test_a_definition_has_fields_metadata_and_description() -> None:
     flunder = v3(WARDLE)["components"]["schemas"]["com.example.wardle.v1alpha1.Flunder"]
     assert flunder["description"] == "A flat fish."
     assert set(flunder["properties"]) == {"apiVersion", "kind", "metadata", "spec", "status"}
@@ -284,7 +286,7 @@ def test_a_kind_shows_its_fields_its_metadata_and_its_description() -> None:
     assert flunder["properties"]["status"]["properties"]["conditions"] == CONDITIONS
 
 
-def test_v2_says_of_a_kind_what_v2_can_say() -> None:
+def test_a_definition_is_converted_to_v2() -> None:
     definitions = v2(WARDLE)["definitions"]
     spec = definitions["com.example.wardle.v1alpha1.Flunder"]["properties"]["spec"]["properties"]
     assert spec["host"] == {"type": "string"}
@@ -312,45 +314,45 @@ def test_v2_says_of_a_kind_what_v2_can_say() -> None:
         pytest.param(
             {"type": "object", "properties": {"additionalProperties": {"type": "boolean", "$comment": "x"}}},
             {"type": "object", "properties": {"additionalProperties": {"type": "boolean"}}},
-            id="a field that is called like a keyword",
+            id="a field with the name of a keyword",
         ),
         pytest.param(
             {"type": "string", "const": "x", "x-kubernetes-validations": [{"rule": "true"}], "enum": ["x"]},
             {"type": "string", "x-kubernetes-validations": [{"rule": "true"}], "enum": ["x"]},
-            id="a keyword that OpenAPI 3.0 does not have",
+            id="a keyword that is not in OpenAPI 3.0",
         ),
         pytest.param(
             {"anyOf": [{"items": {"additionalProperties": True}}]},
             {"anyOf": [{"items": {"x-kubernetes-preserve-unknown-fields": True}}]},
-            id="deep inside",
+            id="nested",
         ),
     ],
 )
-def test_a_schema_is_published_with_openapis_keywords_only(schema: Schema, published: Schema) -> None:
+def test_a_published_schema_has_only_keywords_of_openapi(schema: Schema, published: Schema) -> None:
     assert publish(schema) == published
 
 
 def structure(node: Any, *, names: bool = False) -> Any:
-    """A schema without its words; `names` tells that the keys are those of fields."""
+    """A schema without descriptions; `names` means that the keys are names of fields."""
     if isinstance(node, dict):
-        left_out = () if names else ("description", "x-kubernetes-group-version-kind")
+        omitted = () if names else ("description", "x-kubernetes-group-version-kind")
         return {
             key: structure(value, names=key == "properties" and not names)
             for key, value in node.items()
-            if key not in left_out
+            if key not in omitted
         }
     return [structure(each) for each in node] if isinstance(node, list) else node
 
 
-def test_meta_definitions_are_structured_as_those_of_a_kube_apiserver() -> None:
-    """The file holds what a kube-apiserver v1.36 publishes, without descriptions (WIRE-C48)."""
+def test_meta_definitions_have_the_structure_of_a_kube_apiserver() -> None:
+    """The file has the definitions that kube-apiserver v1.36 publishes, without descriptions (WIRE-C48)."""
     theirs = json.loads(Path(__file__).with_name("meta_v1_of_kubernetes_1_36.json").read_text())
     definitions = v3(*GROUPS)["components"]["schemas"]
     ours = {name: structure(schema) for name, schema in definitions.items() if name.startswith("io.k8s.apimachinery.")}
     assert ours == theirs
 
 
-def test_delete_options_are_registered_in_every_group_and_a_status_in_core_alone() -> None:
+def test_delete_options_are_registered_in_every_group_and_status_only_in_core() -> None:
     definitions = v3(*GROUPS)["components"]["schemas"]
     assert definitions[f"{META}.DeleteOptions"]["x-kubernetes-group-version-kind"] == [
         {"group": "", "kind": "DeleteOptions", "version": "v1"},
@@ -386,7 +388,7 @@ def body(response: web.Response) -> Any:
     return json.loads(response.body)
 
 
-async def test_the_index_leads_to_a_document_for_each_group_version(openapi: OpenAPI) -> None:
+async def test_the_index_links_to_a_document_for_each_group_version(openapi: OpenAPI) -> None:
     index = body(await get(openapi, "/openapi/v3"))["paths"]
     assert sorted(index) == ["api/v1", "apis/wardle.example.com/v1alpha1"]
     for key, entry in index.items():
@@ -395,21 +397,23 @@ async def test_the_index_leads_to_a_document_for_each_group_version(openapi: Ope
         assert body(await get(openapi, url))["openapi"] == "3.0.0"
 
 
-async def test_a_document_is_about_its_own_group_version_alone(openapi: OpenAPI) -> None:
+async def test_a_document_describes_only_its_own_group_version(openapi: OpenAPI) -> None:
     document = body(await get(openapi, "/openapi/v3/apis/wardle.example.com/v1alpha1"))
     assert document["info"] == {"title": "Wardle", "version": "1"}
     assert all(path.startswith("/apis/wardle.example.com/v1alpha1/") for path in document["paths"])
     assert "io.k8s.api.core.v1.ServiceAccount" not in document["components"]["schemas"]
 
 
-async def test_v2_is_about_every_group_version(openapi: OpenAPI) -> None:
+async def test_v2_describes_every_group_version(openapi: OpenAPI) -> None:
     document = body(await get(openapi, "/openapi/v2"))
     assert document["swagger"] == "2.0"
     assert FLUNDERS in document["paths"]
     assert "/api/v1/namespaces/{namespace}/serviceaccounts" in document["paths"]
 
 
-async def test_the_right_hash_may_be_kept_for_ever_and_a_stale_one_gets_the_current_document(openapi: OpenAPI) -> None:
+async def test_the_current_hash_can_be_cached_for_ever_and_a_stale_one_gets_the_current_document(
+    openapi: OpenAPI,
+) -> None:
     index = body(await get(openapi, "/openapi/v3"))["paths"]
     right = await get(openapi, index["api/v1"]["serverRelativeURL"])
     assert right.headers["Cache-Control"] == "public, immutable"
@@ -421,13 +425,13 @@ async def test_the_right_hash_may_be_kept_for_ever_and_a_stale_one_gets_the_curr
 
 
 @pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3", "/openapi/v3/api/v1"])
-async def test_a_caller_that_has_the_document_gets_304(openapi: OpenAPI, path: str) -> None:
+async def test_a_client_with_a_current_copy_gets_304(openapi: OpenAPI, path: str) -> None:
     first = await get(openapi, path)
     second = await get(openapi, path, If_None_Match=first.headers["Etag"])
     assert (first.status, second.status, second.body) == (200, 304, None)
 
 
-async def test_v2_knows_when_it_was_modified(openapi: OpenAPI) -> None:
+async def test_v2_supports_if_modified_since(openapi: OpenAPI) -> None:
     modified = (await get(openapi, "/openapi/v2")).headers["Last-Modified"]
     assert (await get(openapi, "/openapi/v2", If_Modified_Since=modified)).status == 304
     assert (await get(openapi, "/openapi/v2", If_Modified_Since="Mon, 01 Jan 2001 00:00:00 GMT")).status == 200
@@ -435,7 +439,7 @@ async def test_v2_knows_when_it_was_modified(openapi: OpenAPI) -> None:
     assert (await get(openapi, "/openapi/v2", If_Modified_Since=modified, If_None_Match='"x"')).status == 200
 
 
-async def test_a_big_document_is_compressed_for_those_who_take_it(openapi: OpenAPI) -> None:
+async def test_a_big_document_is_compressed_for_clients_that_accept_gzip(openapi: OpenAPI) -> None:
     plain = await get(openapi, "/openapi/v2")
     packed = await get(openapi, "/openapi/v2", Accept_Encoding="gzip, deflate")
     assert packed.headers["Content-Encoding"] == "gzip"
@@ -458,7 +462,7 @@ PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
         ("/openapi/v3/api/v1", PROTOBUF),
     ],
 )
-async def test_documents_come_in_no_other_form(openapi: OpenAPI, path: str, accept: str) -> None:
+async def test_documents_have_no_other_media_type(openapi: OpenAPI, path: str, accept: str) -> None:
     with pytest.raises(errors.NotAcceptable):
         await get(openapi, path, Accept=accept)
 
@@ -472,11 +476,11 @@ async def test_documents_come_in_no_other_form(openapi: OpenAPI, path: str, acce
         ("*/*", "application/json"),
     ],
 )
-async def test_version_2_is_protobuf_for_who_asks_for_it(openapi: OpenAPI, accept: str, content_type: str) -> None:
+async def test_v2_is_protobuf_on_request(openapi: OpenAPI, accept: str, content_type: str) -> None:
     assert (await get(openapi, "/openapi/v2", Accept=accept)).headers["Content-Type"] == content_type
 
 
-def test_definitions_in_protobuf() -> None:
+def test_definitions_are_encoded_as_protobuf() -> None:
     schema = {
         "type": "object",
         "description": "d",
@@ -497,7 +501,7 @@ def test_definitions_in_protobuf() -> None:
 @pytest.mark.parametrize(
     "accept", ["text/html, */*", "application/*", "application/json;x=y", "text/html,application/json"]
 )
-async def test_json_is_taken_by_any_clause_that_covers_it(openapi: OpenAPI, accept: str) -> None:
+async def test_json_matches_any_clause_that_includes_it(openapi: OpenAPI, accept: str) -> None:
     assert (await get(openapi, "/openapi/v2", Accept=accept)).status == 200
 
 
@@ -508,7 +512,7 @@ async def test_an_unknown_group_version_is_not_found(openapi: OpenAPI, path: str
 
 
 @pytest.mark.parametrize("path", ["/openapi", "/openapi/v4", "/apis", "/openapi/v2x"])
-async def test_another_path_is_not_openapis(openapi: OpenAPI, path: str) -> None:
+async def test_openapi_does_not_answer_other_paths(openapi: OpenAPI, path: str) -> None:
     assert await openapi.respond(context(path)) is None
 
 
@@ -517,7 +521,7 @@ async def test_openapi_is_read_by_get_only(openapi: OpenAPI) -> None:
         await get(openapi, "/openapi/v3", method="POST")
 
 
-def test_the_paths_of_openapi_are_those_that_are_answered(openapi: OpenAPI) -> None:
+def test_openapi_lists_the_paths_that_it_answers(openapi: OpenAPI) -> None:
     assert openapi.paths() == [
         "/openapi/v2",
         "/openapi/v3",
@@ -526,7 +530,7 @@ def test_the_paths_of_openapi_are_those_that_are_answered(openapi: OpenAPI) -> N
     ]
 
 
-# run by another interpreter: prints what it makes of the groups of this file
+# run in another interpreter: prints the digests of the documents of this file's groups
 PRINT_THE_DIGESTS = """
 import runpy, sys, orjson, hashlib
 module = runpy.run_path(sys.argv[1])
@@ -536,7 +540,7 @@ print([hashlib.sha512(orjson.dumps(document)).hexdigest() for document in docume
 
 
 def test_the_documents_are_the_same_in_every_process() -> None:
-    """The order of sets changes with the hash seed; clients keep documents by their hash (WIRE-C38)."""
+    """The order of sets depends on the hash seed, and clients cache documents by their hash (WIRE-C38)."""
     printed = {
         subprocess.run(
             [sys.executable, "-c", PRINT_THE_DIGESTS, __file__],

@@ -1,4 +1,4 @@
-"""Stalls of the event loop are seen, told by their length, and nothing is told where there were none."""
+"""Stalls of the event loop are counted by length; an idle event loop has none."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ STALL = "apiserver_event_loop_stall_seconds"
 LONGEST = "apiserver_event_loop_longest_stall_seconds"
 
 
-async def stall(registry: CollectorRegistry, *seconds: float) -> None:
-    """Watched, hold the loop up for so long each time, with calm in between."""
+async def run_with_stalls(registry: CollectorRegistry, *seconds: float) -> None:
+    """Block the measured event loop for each number of seconds, with idle seconds in between."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
     watching = asyncio.create_task(EventLoopLag(registry, clock=loop.time).watch())
@@ -36,16 +36,16 @@ def value(registry: CollectorRegistry, name: str, **labels: str) -> float:
     return found
 
 
-def test_a_calm_loop_has_no_stalls() -> None:
+def test_an_idle_event_loop_has_no_stalls() -> None:
     registry = CollectorRegistry()
-    run_virtual(partial(stall, registry))
+    run_virtual(partial(run_with_stalls, registry))
     assert value(registry, f"{STALL}_count") == 0
     assert value(registry, LONGEST) == 0
 
 
 def test_stalls_are_counted_by_their_length() -> None:
     registry = CollectorRegistry()
-    run_virtual(partial(stall, registry, 0.3, 0.08, 0.2))
+    run_virtual(partial(run_with_stalls, registry, 0.3, 0.08, 0.2))
     assert value(registry, f"{STALL}_count") == 3
     assert [value(registry, f"{STALL}_bucket", le=le) for le in ("0.05", "0.1", "0.25", "0.5")] == [0, 1, 2, 3]
 
@@ -57,13 +57,13 @@ def test_stalls_are_counted_by_their_length() -> None:
         pytest.param((0.08, 0.3), id="the last"),
     ],
 )
-def test_the_longest_stall_stays_known(seconds: tuple[float, ...]) -> None:
+def test_the_longest_stall_is_kept(seconds: tuple[float, ...]) -> None:
     registry = CollectorRegistry()
-    run_virtual(partial(stall, registry, *seconds))
+    run_virtual(partial(run_with_stalls, registry, *seconds))
     assert value(registry, LONGEST) == pytest.approx(0.3, abs=0.01)
 
 
-def test_what_is_shorter_than_a_timer_can_tell_is_none() -> None:
+def test_stalls_shorter_than_the_timer_period_are_not_counted() -> None:
     registry = CollectorRegistry()
-    run_virtual(partial(stall, registry, 0.009, 0.005))
+    run_virtual(partial(run_with_stalls, registry, 0.009, 0.005))
     assert value(registry, f"{STALL}_count") == 0

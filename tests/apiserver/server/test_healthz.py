@@ -1,4 +1,4 @@
-"""Health endpoints, in the words that probes and people know (WIRE-I3 to WIRE-I5)."""
+"""The health endpoints return the texts of kube-apiserver (WIRE-I3 to WIRE-I5)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def get(checks: HealthChecks, target: str) -> tuple[int, str]:
     return response.status, response.body.decode()
 
 
-async def test_all_is_well(checks: HealthChecks) -> None:
+async def test_passing_checks_answer_ok(checks: HealthChecks) -> None:
     for path in ("/healthz", "/livez", "/readyz", "/readyz/ping"):
         assert await get(checks, path) == (200, "ok")
 
@@ -40,26 +40,26 @@ async def test_checks_are_listed_on_request(checks: HealthChecks) -> None:
     assert await get(checks, "/livez?verbose") == (200, "[+]ping ok\n[+]log ok\nlivez check passed\n")
 
 
-async def test_a_failure_lists_the_checks_and_withholds_the_reason(checks: HealthChecks) -> None:
+async def test_a_failing_endpoint_lists_the_checks_and_withholds_the_reason(checks: HealthChecks) -> None:
     checks.add("informer-sync", fail, endpoints=READINESS)
     body = "[+]ping ok\n[+]log ok\n[-]informer-sync failed: reason withheld\nreadyz check failed\n"
     assert await get(checks, "/readyz") == (500, body)
     assert await get(checks, "/livez") == (200, "ok")
 
 
-async def test_a_single_check_tells_its_reason(checks: HealthChecks) -> None:
+async def test_the_path_of_a_single_check_returns_its_error(checks: HealthChecks) -> None:
     checks.add("informer-sync", fail, endpoints=READINESS)
     assert await get(checks, "/readyz/informer-sync") == (500, "internal server error: the secret reason\n")
 
 
-async def test_what_is_worth_knowing_is_told_where_checks_are_listed_and_fails_nothing(checks: HealthChecks) -> None:
-    said = ["the file is refused"]
-    checks.add("config", said.pop, endpoints=READINESS)
+async def test_the_note_of_a_passing_check_is_listed_verbosely(checks: HealthChecks) -> None:
+    notes = ["the file is invalid"]
+    checks.add("config", notes.pop, endpoints=READINESS)
     assert await get(checks, "/readyz?verbose") == (
         200,
-        "[+]ping ok\n[+]log ok\n[+]config ok: the file is refused\nreadyz check passed\n",
+        "[+]ping ok\n[+]log ok\n[+]config ok: the file is invalid\nreadyz check passed\n",
     )
-    said += ["the file is refused"] * 2
+    notes += ["the file is invalid"] * 2
     assert await get(checks, "/readyz") == (200, "ok")
     assert await get(checks, "/readyz/config") == (200, "ok")
 
@@ -79,8 +79,8 @@ async def test_a_check_that_hangs_fails(checks: HealthChecks, monkeypatch: pytes
         await asyncio.Event().wait()
 
     monkeypatch.setattr("apiserver.server.healthz._CHECK_SECONDS", 0.01)
-    checks.add("host", hang)
-    assert (await get(checks, "/readyz/host"))[0] == 500
+    checks.add("cluster", hang)
+    assert (await get(checks, "/readyz/cluster"))[0] == 500
 
 
 @pytest.mark.parametrize("path", ["/readyz/nothing", "/livez/informer-sync", "/version", "/", "/healthy"])
@@ -89,10 +89,10 @@ async def test_other_paths_are_not_answered(checks: HealthChecks, path: str) -> 
     assert await checks.respond(make_context(target=path)) is None
 
 
-def test_a_name_is_given_once(checks: HealthChecks) -> None:
+def test_a_name_is_registered_once(checks: HealthChecks) -> None:
     with pytest.raises(ValueError, match="ping"):
         checks.add("ping", fail)
 
 
-def test_paths_are_told(checks: HealthChecks) -> None:
+def test_the_paths_of_all_checks_are_listed(checks: HealthChecks) -> None:
     assert checks.paths()[:3] == ["/healthz", "/healthz/log", "/healthz/ping"]

@@ -1,4 +1,4 @@
-"""What is not HTTP, or no request that a client of an API would send: a Status, and nothing in the log."""
+"""Malformed HTTP requests are answered with a Status and not logged; unusual ones reach the filters."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def listener() -> AsyncIterator[Listener]:
 
 
 async def exchange(listener: Listener, sent: bytes) -> tuple[int, dict[str, str], Any]:
-    """Status, headers and JSON of the first answer; the connection must end."""
+    """The status code, headers and JSON of the first response. The server must close the connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, ssl=TLS)
     writer.write(sent)
     async with asyncio.timeout(10):
@@ -59,10 +59,10 @@ def request(target: str, method: str = "GET", *fields: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("sent", "code", "said"),
+    ("sent", "code", "message"),
     [
         pytest.param(b"\x00\x01\xff\r\n\r\n", 405, "does not allow this method", id="noise"),
-        pytest.param(request("/", "BREW"), 405, "does not allow this method", id="a method that HTTP has not"),
+        pytest.param(request("/", "BREW"), 405, "does not allow this method", id="an unknown method"),
         pytest.param(request("/", "get"), 405, "does not allow this method", id="a method in lower case"),
         pytest.param(b"GET / HTTP/9.9\r\n\r\n", 400, "Bad status line", id="a later version"),
         pytest.param(b"GET / HTTP/1.1\r\n\r\n", 400, "Missing 'Host' header", id="no Host"),
@@ -70,14 +70,14 @@ def request(target: str, method: str = "GET", *fields: str) -> bytes:
         pytest.param(request("/", "GET", "A B: c"), 400, "Invalid header token", id="a space in a header's name"),
         pytest.param(request("/", "GET", "A: \0"), 400, "Invalid header value char", id="NUL in a header"),
         pytest.param(request("/", "GET", "A: b", " c"), 400, "Unexpected whitespace", id="a folded header"),
-        pytest.param(request("/\xe4"), 400, "the target is not a valid URL", id="a letter beyond ASCII in the path"),
+        pytest.param(request("/\xe4"), 400, "the target is not a valid URL", id="a non-ASCII letter in the path"),
         pytest.param(request("/a\0b"), 400, "the target is not a valid URL", id="NUL in the path"),
         pytest.param(request("/a\nb"), 400, "Invalid header token", id="a line break in the path"),
         pytest.param(request("https://[::1"), 400, "the target is not a valid URL", id="a broken absolute target"),
         pytest.param(request("/" + "a" * 5000), 400, "Got more than 4096 bytes", id="a long line"),
         pytest.param(request("/", "GET", f"A: {'b' * 5000}"), 400, "Got more than 4096 bytes", id="a long header"),
         pytest.param(request("/", "GET", *["A: b"] * 60), 400, "Too many headers", id="many headers"),
-        pytest.param(request("/", "POST", "Content-Length: x"), 400, "Content-Length", id="a length that is none"),
+        pytest.param(request("/", "POST", "Content-Length: x"), 400, "Content-Length", id="an invalid length"),
         pytest.param(request("/", "POST", "Content-Length: -1"), 400, "Content-Length", id="a negative length"),
         pytest.param(
             request("/", "POST", "Content-Length: 5", "Content-Length: 6"), 400, "Content-Length", id="two lengths"
@@ -96,13 +96,13 @@ def request(target: str, method: str = "GET", *fields: str) -> bytes:
         ),
     ],
 )
-async def test_what_is_no_request_is_a_status(
-    listener: Listener, caplog: pytest.LogCaptureFixture, sent: bytes, code: int, said: str
+async def test_a_malformed_request_is_a_status(
+    listener: Listener, caplog: pytest.LogCaptureFixture, sent: bytes, code: int, message: str
 ) -> None:
     with caplog.at_level(logging.INFO):
         status, headers, body = await exchange(listener, sent)
     assert (status, body["kind"], body["code"]) == (code, "Status", code)
-    assert said in body["message"]
+    assert message in body["message"]
     assert "b'" not in body["message"]
     assert (headers["Content-Type"], headers["Server"]) == ("application/json", "apiserver")
     assert caplog.records == []
@@ -127,7 +127,7 @@ async def test_every_target_reaches_the_filters(listener: Listener, target: str,
     assert "Server" not in headers
 
 
-async def test_the_asterisk_form_reaches_them_too(listener: Listener) -> None:
+async def test_the_asterisk_form_reaches_the_filters(listener: Listener) -> None:
     status, headers, body = await exchange(listener, request("*", "OPTIONS"))
     assert (status, body["path"]) == (200, "*")
     assert "Audit-ID" in headers
@@ -138,21 +138,21 @@ async def test_the_absolute_form_keeps_its_query(listener: Listener) -> None:
     assert (body["path"], body["query"]) == ("/a", "b+c")
 
 
-async def test_a_path_of_many_segments_takes_no_longer_than_its_length_says() -> None:
+async def test_a_path_of_many_segments_takes_linear_time() -> None:
     app = build_app(Api(endpoints={}, responders=(echo,), paths=list), [ResponseHeaders(), ErrorResponses()])
     tls = OpenSslServerTls(make_serving(CA, ["127.0.0.1"]))
     opened = await listen(app, tls=tls, host="127.0.0.1", port=0, grace=1)
     try:
         started = time.process_time()
         status, _, body = await exchange(opened, request("/" + "a/" * 250_000))
-        # a router that tries one segment after the other needs 20 seconds for this one
+        # aiohttp's router tries one segment after the other, which takes 20 seconds for this path
         assert time.process_time() - started < 5
     finally:
         await opened.close()
     assert (status, len(body["path"])) == (200, 500_001)
 
 
-async def test_pipelined_requests_are_answered_in_order_up_to_the_broken_one(listener: Listener) -> None:
+async def test_pipelined_requests_are_answered_in_order_up_to_a_malformed_one(listener: Listener) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, ssl=TLS)
     whole = b"GET /%d HTTP/1.1\r\nHost: h\r\n\r\n"
     writer.write(whole % 1)
@@ -169,11 +169,11 @@ async def test_pipelined_requests_are_answered_in_order_up_to_the_broken_one(lis
 @pytest.mark.parametrize(
     ("expected", "first"),
     [
-        pytest.param("100-continue", b"HTTP/1.1 100 Continue", id="a go-ahead"),
+        pytest.param("100-continue", b"HTTP/1.1 100 Continue", id="100-continue"),
         pytest.param("a miracle", b"HTTP/1.1 200 OK", id="something else"),
     ],
 )
-async def test_what_can_be_expected(listener: Listener, expected: str, first: bytes) -> None:
+async def test_only_100_continue_is_expected(listener: Listener, expected: str, first: bytes) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, ssl=TLS)
     writer.write(request("/", "POST", f"Expect: {expected}", "Content-Length: 2") + b"{}")
     async with asyncio.timeout(10):
@@ -183,6 +183,6 @@ async def test_what_can_be_expected(listener: Listener, expected: str, first: by
     assert b"HTTP/1.1 200 OK" in answer
 
 
-async def test_a_refusal_of_the_library_is_a_status(listener: Listener) -> None:
+async def test_an_aiohttp_error_is_a_status(listener: Listener) -> None:
     status, _, body = await exchange(listener, request("/fails"))
     assert (status, body["kind"], body["code"]) == (409, "Status", 409)

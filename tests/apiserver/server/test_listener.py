@@ -1,4 +1,4 @@
-"""The HTTPS listener from outside: TLS, limits, and the end of the process."""
+"""The HTTPS listener as its clients see it: TLS, limits, and graceful shutdown."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ async def get(listener: Listener, context: ssl.SSLContext, **headers: str) -> tu
 
 
 async def served_certificate(listener: Listener) -> int:
-    """The serial number of the certificate that a new connection is shown."""
+    """The serial number of the certificate that the server presents to a new connection."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -125,8 +125,8 @@ async def served_certificate(listener: Listener) -> int:
     return x509.load_der_x509_certificate(der).serial_number
 
 
-def shake_hands(port: int, version: int | None = None) -> tuple[str, list[str]]:
-    """The TLS version of a connection of at most `version`, and the CAs whose certificates the server would take."""
+def handshake(port: int, version: int | None = None) -> tuple[str, list[str]]:
+    """The TLS version of a connection of at most `version`, and the client CAs that the server names."""
     context = SSL.Context(SSL.TLS_CLIENT_METHOD)
     context.set_cipher_list(b"ALL:@SECLEVEL=0")
     context.set_alpn_protos([b"http/1.1"])
@@ -145,10 +145,10 @@ def shake_hands(port: int, version: int | None = None) -> tuple[str, list[str]]:
 
 
 async def offered_cas(listener: Listener) -> list[str]:
-    return (await asyncio.to_thread(shake_hands, listener.port))[1]
+    return (await asyncio.to_thread(handshake, listener.port))[1]
 
 
-def named(server_tls: type[ServerTls], *authorities: str) -> list[str]:
+def expected_cas(server_tls: type[ServerTls], *authorities: str) -> list[str]:
     """The client CAs that a handshake names: asyncio has no way to name any."""
     return list(authorities) if server_tls is OpenSslServerTls else []
 
@@ -159,7 +159,7 @@ async def test_a_client_certificate_reaches_the_request(server_tls: type[ServerT
         assert await get(listener, client_tls(tmp_path)) == (200, "")
 
 
-async def test_certificates_are_asked_for_once_there_is_a_client_ca(
+async def test_client_certificates_are_requested_once_there_is_a_client_ca(
     server_tls: type[ServerTls], tmp_path: Path
 ) -> None:
     tls = server_tls(SERVING)
@@ -168,15 +168,15 @@ async def test_certificates_are_asked_for_once_there_is_a_client_ca(
         assert await offered_cas(listener) == []
         tls.replace_client_cas(CLIENT_CA.certificate)
         assert await get(listener, client_tls(tmp_path, ALICE)) == (200, "alice")
-        assert await offered_cas(listener) == named(server_tls, "client-ca")
+        assert await offered_cas(listener) == expected_cas(server_tls, "client-ca")
 
 
-async def test_the_handshake_names_every_ca_of_clients(server_tls: type[ServerTls], tmp_path: Path) -> None:
+async def test_the_handshake_names_every_client_ca(server_tls: type[ServerTls], tmp_path: Path) -> None:
     tls = server_tls(SERVING, CLIENT_CA.certificate + b"\n" + make_ca("proxy-ca").certificate)
     async with serving(application(), tls) as listener:
-        assert await offered_cas(listener) == named(server_tls, "client-ca", "proxy-ca")
+        assert await offered_cas(listener) == expected_cas(server_tls, "client-ca", "proxy-ca")
         tls.replace_client_cas(CA.certificate)
-        assert await offered_cas(listener) == named(server_tls, "serving-ca")
+        assert await offered_cas(listener) == expected_cas(server_tls, "serving-ca")
 
 
 async def test_a_certificate_of_an_unknown_ca_passes_the_handshake_except_with_asyncio(
@@ -192,7 +192,7 @@ async def test_a_certificate_of_an_unknown_ca_passes_the_handshake_except_with_a
 
 
 async def test_no_session_is_resumed(server_tls: type[ServerTls], tmp_path: Path) -> None:
-    """A resumed one would not show the client's certificates again."""
+    """In a resumed session the client would not present its certificates again."""
     async with serving(application(), server_tls(SERVING, CLIENT_CA.certificate)) as listener:
         context = client_tls(tmp_path, ALICE)
         context.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -215,26 +215,26 @@ async def test_no_session_is_resumed(server_tls: type[ServerTls], tmp_path: Path
     assert answer.endswith(b"alice")
 
 
-async def test_handshakes_that_fail_are_counted(server_tls: type[ServerTls], tmp_path: Path) -> None:
+async def test_failed_handshakes_are_counted(server_tls: type[ServerTls], tmp_path: Path) -> None:
     failures: list[str] = []
     tls = server_tls(SERVING, on_handshake_error=lambda: failures.append("failed"))
     async with serving(application(), tls, ConnectionLimits(handshake=0.05)) as listener:
         assert await get(listener, client_tls(tmp_path)) == (200, "")
         assert failures == []
         for sent in (b"GET / HTTP/1.1\r\n\r\n", b"no TLS", b""):
-            await say(listener, sent)
+            await send_without_tls(listener, sent)
     assert failures == ["failed", "failed", "failed"]
 
 
-async def test_a_client_that_does_not_speak_tls_is_told(server_tls: type[ServerTls]) -> None:
+async def test_a_client_without_tls_gets_an_http_error(server_tls: type[ServerTls]) -> None:
     async with serving(application(), server_tls(SERVING)) as listener:
-        answer = await say(listener, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        answer = await send_without_tls(listener, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
     assert answer.startswith(b"HTTP/1.0 400 ")
     assert answer.endswith(b"Client sent an HTTP request to an HTTPS server.\n")
 
 
-async def say(listener: Listener, sent: bytes) -> bytes:
-    """What the server says, until it closes the connection, to one who sends bytes without TLS."""
+async def send_without_tls(listener: Listener, sent: bytes) -> bytes:
+    """Send bytes without TLS; return the server's bytes until it closes the connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
     writer.write(sent)
     async with asyncio.timeout(5):
@@ -244,7 +244,7 @@ async def say(listener: Listener, sent: bytes) -> bytes:
     return answer
 
 
-async def test_large_answers_and_bodies_arrive_whole(server_tls: type[ServerTls], tmp_path: Path) -> None:
+async def test_large_requests_and_responses_arrive_complete(server_tls: type[ServerTls], tmp_path: Path) -> None:
     content = os.urandom(3_000_000)
 
     async def echo(http: web.Request) -> web.Response:
@@ -269,7 +269,7 @@ async def test_a_new_certificate_serves_new_connections_even_with_another_key_ty
         assert await served_certificate(listener) == 4711
 
 
-def test_a_pair_that_does_not_fit_changes_nothing(server_tls: type[ServerTls]) -> None:
+def test_an_invalid_certificate_changes_nothing(server_tls: type[ServerTls]) -> None:
     tls = server_tls(SERVING)
     with pytest.raises(ValueError, match="certificate and key do not serve"):
         tls.replace_certificate(KeyPair(SERVING.certificate, ALICE.key))
@@ -282,7 +282,9 @@ def test_a_pair_that_does_not_fit_changes_nothing(server_tls: type[ServerTls]) -
     assert tls.certificate == SERVING.certificate
 
 
-async def test_old_tls_versions_are_refused_and_http_1_1_is_chosen(server_tls: type[ServerTls], tmp_path: Path) -> None:
+async def test_old_tls_versions_are_rejected_and_http_1_1_is_chosen(
+    server_tls: type[ServerTls], tmp_path: Path
+) -> None:
     async with serving(application(), server_tls(SERVING)) as listener:
         context = client_tls(tmp_path)
         context.set_alpn_protocols(["h2", "http/1.1"])
@@ -293,37 +295,37 @@ async def test_old_tls_versions_are_refused_and_http_1_1_is_chosen(server_tls: t
         writer.close()
         await writer.wait_closed()
         # asyncio closes the connection without sending the alert
-        told = "alert protocol version" if server_tls is OpenSslServerTls else "Unexpected EOF"
-        with pytest.raises(SSL.Error, match=told):
-            await asyncio.to_thread(shake_hands, listener.port, SSL.TLS1_1_VERSION)
-        assert (await asyncio.to_thread(shake_hands, listener.port, SSL.TLS1_2_VERSION))[0] == "TLSv1.2"
+        received = "alert protocol version" if server_tls is OpenSslServerTls else "Unexpected EOF"
+        with pytest.raises(SSL.Error, match=received):
+            await asyncio.to_thread(handshake, listener.port, SSL.TLS1_1_VERSION)
+        assert (await asyncio.to_thread(handshake, listener.port, SSL.TLS1_2_VERSION))[0] == "TLSv1.2"
 
 
-async def test_a_changed_pair_is_loaded_once_both_files_are_there(server_tls: type[ServerTls], tmp_path: Path) -> None:
+async def test_a_changed_pair_is_loaded_once_both_files_match(server_tls: type[ServerTls], tmp_path: Path) -> None:
     certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
     certificate.write_bytes(SERVING.certificate)
     key.write_bytes(SERVING.key)
     tls, successor = server_tls(SERVING), make_serving(CA, ["127.0.0.1"])
-    rounds = Rounds(
-        # the key comes later than its certificate
+    rounds = FakeSleep(
+        # the key is written after its certificate
         lambda: certificate.write_bytes(successor.certificate),
         lambda: key.write_bytes(successor.key),
     )
-    seen = rounds.note(lambda: tls.certificate)
+    served = rounds.record(lambda: tls.certificate)
     with pytest.raises(asyncio.CancelledError):
         await follow_files(certificate, key, tls, sleep=rounds)
-    assert seen == [SERVING.certificate, SERVING.certificate, successor.certificate]
+    assert served == [SERVING.certificate, SERVING.certificate, successor.certificate]
 
 
-async def test_a_changed_file_is_told_until_it_is_taken(tmp_path: Path) -> None:
-    path, told = tmp_path / "ca.crt", list[bytes]()
+async def test_a_changed_file_is_reloaded_until_it_is_accepted(tmp_path: Path) -> None:
+    path, received = tmp_path / "ca.crt", list[bytes]()
 
     def changed(content: bytes) -> None:
-        told.append(content)
-        if content == b"bad" and told.count(content) == 1:
+        received.append(content)
+        if content == b"bad" and received.count(content) == 1:
             raise ValueError("not yet")
 
-    rounds = Rounds(
+    rounds = FakeSleep(
         lambda: path.write_bytes(b"one"),
         lambda: None,
         lambda: path.write_bytes(b"bad"),
@@ -332,30 +334,30 @@ async def test_a_changed_file_is_told_until_it_is_taken(tmp_path: Path) -> None:
     )
     with pytest.raises(asyncio.CancelledError):
         await follow_file(path, changed, sleep=rounds)
-    assert told == [b"one", b"bad", b"bad"]
+    assert received == [b"one", b"bad", b"bad"]
 
 
-class Rounds:
-    """Takes the place of the pauses between looks at files: a change in each, and then the end."""
+class FakeSleep:
+    """Replaces the sleep between two polls: each call makes one of `changes`; when none is left, it cancels."""
 
     def __init__(self, *changes: Callable[[], object]) -> None:
         self._changes = list(changes)
-        self._looks: list[Callable[[], None]] = []
+        self._probes: list[Callable[[], None]] = []
 
-    def note(self, value: Callable[[], bytes]) -> list[bytes]:
-        noted: list[bytes] = []
-        self._looks.append(lambda: noted.append(value()))
-        return noted
+    def record(self, value: Callable[[], bytes]) -> list[bytes]:
+        recorded: list[bytes] = []
+        self._probes.append(lambda: recorded.append(value()))
+        return recorded
 
     async def __call__(self, seconds: float) -> None:
-        for look in self._looks:
-            look()
+        for probe in self._probes:
+            probe()
         if not self._changes:
             raise asyncio.CancelledError
         await asyncio.to_thread(self._changes.pop(0))
 
 
-async def test_long_headers_are_taken(server_tls: type[ServerTls], tmp_path: Path) -> None:
+async def test_long_headers_are_accepted(server_tls: type[ServerTls], tmp_path: Path) -> None:
     async with serving(application(), server_tls(SERVING)) as listener:
         assert (await get(listener, client_tls(tmp_path), **{"X-Remote-Group": "g" * 100_000}))[0] == 200
 
@@ -363,7 +365,7 @@ async def test_long_headers_are_taken(server_tls: type[ServerTls], tmp_path: Pat
 @pytest.mark.parametrize(
     "sent", [pytest.param(b"", id="silence"), pytest.param(b"GET / HTTP/1.1\r\nX-Slow: ", id="half a head")]
 )
-async def test_a_client_that_does_not_finish_its_head_is_cut(
+async def test_a_client_that_does_not_finish_its_request_head_is_disconnected(
     server_tls: type[ServerTls], tmp_path: Path, sent: bytes
 ) -> None:
     async with serving(application(), server_tls(SERVING), ConnectionLimits(idle=0.05)) as listener:
@@ -375,7 +377,9 @@ async def test_a_client_that_does_not_finish_its_head_is_cut(
         await writer.wait_closed()
 
 
-async def test_idle_connections_outlive_those_of_an_aggregator(server_tls: type[ServerTls], tmp_path: Path) -> None:
+async def test_idle_connections_stay_open_longer_than_an_aggregator_keeps_them(
+    server_tls: type[ServerTls], tmp_path: Path
+) -> None:
     assert ConnectionLimits().idle > 90
     peers: list[object] = []
 
@@ -396,7 +400,7 @@ async def test_idle_connections_outlive_those_of_an_aggregator(server_tls: type[
     assert peers[0] == peers[1]
 
 
-async def test_a_client_that_does_not_shake_hands_is_cut(server_tls: type[ServerTls]) -> None:
+async def test_a_client_that_does_not_complete_the_handshake_is_disconnected(server_tls: type[ServerTls]) -> None:
     async with serving(application(), server_tls(SERVING), ConnectionLimits(handshake=0.05)) as listener:
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
         async with asyncio.timeout(5):
@@ -407,7 +411,7 @@ async def test_a_client_that_does_not_shake_hands_is_cut(server_tls: type[Server
 
 @pytest.fixture
 def restored_signals() -> Iterator[None]:
-    """The process of the tests goes on living after the end of what they serve."""
+    """Restores the signal handlers, because the test process continues after the server has shut down."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     yield
     for number, handler in before.items():
@@ -425,7 +429,7 @@ async def test_a_signal_ends_watches_and_lets_requests_finish(
     async def handler(http: web.Request) -> web.StreamResponse:
         entered.set()
         await stages.shutdown.wait()
-        # still at work when the watch is over
+        # the request is still in progress when watches end
         await work.wait()
         return web.Response(text=http.path)
 
@@ -444,7 +448,7 @@ async def test_a_signal_ends_watches_and_lets_requests_finish(
         assert await request == (200, "/")
         async with asyncio.timeout(5):
             await server
-    # the end is in order, and a signal that comes now must not change how it looks
+    # the shutdown was graceful, and another signal must not change the exit status
     os.kill(os.getpid(), number)
     with pytest.raises(RuntimeError, match="shutting down"):
         stages.readyz_check()
@@ -452,10 +456,8 @@ async def test_a_signal_ends_watches_and_lets_requests_finish(
         await asyncio.open_connection("127.0.0.1", listener.port)
 
 
-async def test_before_the_end_every_request_is_the_last_of_its_connection(
-    server_tls: type[ServerTls], tmp_path: Path
-) -> None:
-    """An aggregator that kept its connections would lose the request that it sends while they are closed."""
+async def test_while_draining_every_response_closes_its_connection(server_tls: type[ServerTls], tmp_path: Path) -> None:
+    """An aggregator that reuses its connections would lose a request that it sends while one is being closed."""
     stages = ShutdownStages(draining=asyncio.Event(), shutdown=asyncio.Event(), delay=60.0)
     listener = await listen(application(), tls=server_tls(SERVING), host="127.0.0.1", port=0, grace=2)
     stop = asyncio.Event()
@@ -478,14 +480,14 @@ async def test_before_the_end_every_request_is_the_last_of_its_connection(
         await server
 
 
-async def test_a_port_in_use_is_told_in_one_line(server_tls: type[ServerTls]) -> None:
+async def test_a_port_in_use_is_a_one_line_error(server_tls: type[ServerTls]) -> None:
     async with serving(application(), server_tls(SERVING)) as listener:
-        with pytest.raises(CannotListen) as refusal:
+        with pytest.raises(CannotListen) as error:
             await listen(application(), tls=server_tls(SERVING), host="127.0.0.1", port=listener.port)
-    assert str(refusal.value) == f"cannot listen on 127.0.0.1 port {listener.port}: Address already in use"
+    assert str(error.value) == f"cannot listen on 127.0.0.1 port {listener.port}: Address already in use"
 
 
-async def test_a_body_that_is_still_on_its_way_is_read_to_its_end(server_tls: type[ServerTls], tmp_path: Path) -> None:
+async def test_shutdown_waits_for_the_rest_of_a_request_body(server_tls: type[ServerTls], tmp_path: Path) -> None:
     stages = ShutdownStages(draining=asyncio.Event(), shutdown=asyncio.Event())
     entered, stop = asyncio.Event(), asyncio.Event()
 
@@ -510,7 +512,9 @@ async def test_a_body_that_is_still_on_its_way_is_read_to_its_end(server_tls: ty
     assert answer.endswith(b"first-last")
 
 
-async def test_a_request_that_never_ends_does_not_hold_up_the_end(server_tls: type[ServerTls], tmp_path: Path) -> None:
+async def test_a_request_that_never_ends_does_not_block_the_shutdown(
+    server_tls: type[ServerTls], tmp_path: Path
+) -> None:
     stages = ShutdownStages(draining=asyncio.Event(), shutdown=asyncio.Event())
     entered, stop = asyncio.Event(), asyncio.Event()
 

@@ -1,3 +1,5 @@
+"""The version document and its path."""
+
 from __future__ import annotations
 
 import json
@@ -50,17 +52,19 @@ def test_major_and_minor_are_numbers_and_agree_with_the_git_version() -> None:
 @pytest.mark.parametrize(
     ("build", "metadata"),
     [
-        pytest.param("wardle-0.1.0", "wardle-0.1.0", id="as it is"),
-        pytest.param("wardle 0.1.dev3+g12ab_x", "wardle-0.1.dev3-g12ab-x", id="signs that a version cannot have"),
+        pytest.param("wardle-0.1.0", "wardle-0.1.0", id="unchanged"),
+        pytest.param(
+            "wardle 0.1.dev3+g12ab_x", "wardle-0.1.dev3-g12ab-x", id="characters that are invalid in a version"
+        ),
     ],
 )
-def test_the_git_version_is_a_semantic_version_whatever_the_build_is_called(build: str, metadata: str) -> None:
+def test_the_git_version_is_a_semantic_version_for_any_build_name(build: str, metadata: str) -> None:
     version = version_document(build)["gitVersion"]
     assert version.partition("+")[2] == metadata
     assert re.fullmatch(r"v\d+\.\d+\.\d+\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*", version)
 
 
-async def test_another_path_is_not_the_versions() -> None:
+async def test_version_does_not_answer_other_paths() -> None:
     assert await Version("wardle-0.1.0").respond(context("/versions")) is None
 
 

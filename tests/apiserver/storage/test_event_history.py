@@ -1,4 +1,4 @@
-"""The history's bounds, where it can be resumed, and how long encoded frames are shared."""
+"""The limits of the event history, resuming from it, and sharing of encoded frames."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def versions(history: EventHistory, rv: int) -> list[int] | None:
     return None if events is None else [event.rv for event in events]
 
 
-def test_it_can_be_resumed_from_every_version_since_the_first_list() -> None:
+def test_a_watch_can_resume_from_every_version_since_the_first_list() -> None:
     history = history_of((12, 0), (15, 0), limits=HistoryLimits())
     assert [versions(history, rv) for rv in (9, 10, 11, 12, 14, 15, 20)] == [
         None,
@@ -40,23 +40,23 @@ def test_it_can_be_resumed_from_every_version_since_the_first_list() -> None:
     ]
 
 
-def test_old_events_are_dropped_when_there_are_too_many() -> None:
+def test_old_events_are_dropped_above_the_limit() -> None:
     history = history_of(*((rv, rv * 100.0) for rv in range(11, 21)), limits=HistoryLimits(events=3))
     assert (len(history), history.since, versions(history, 17), versions(history, 16)) == (3, 17, [18, 19, 20], None)
 
 
-def test_young_events_are_kept_however_many_they_are() -> None:
+def test_recent_events_are_kept_above_the_limit() -> None:
     history = history_of(*((rv, 1.0) for rv in range(11, 21)), limits=HistoryLimits(events=3, seconds=75))
     assert (len(history), history.since) == (10, 10)
 
 
-def test_large_states_are_dropped_however_young_they_are() -> None:
+def test_recent_events_are_dropped_above_the_size_limit() -> None:
     limits = HistoryLimits(size=10_000)
     history = history_of(*((rv, 1.0) for rv in range(11, 21)), limits=limits, padding=3000)
     assert (len(history), history.since) == (2, 18)
 
 
-def test_a_frame_is_encoded_once_for_all_clients_of_a_view() -> None:
+def test_a_frame_is_encoded_once_for_all_clients_with_the_same_view() -> None:
     history = EventHistory(HistoryLimits(), 0)
     event = Event("ADDED", thing(1))
     history.append(event)
@@ -64,7 +64,7 @@ def test_a_frame_is_encoded_once_for_all_clients_of_a_view() -> None:
     assert event.frame(TableView(THINGS), 0) is not event.frame(TableView(THINGS).for_next_event(), 0)
 
 
-def test_frames_of_old_events_are_not_kept() -> None:
+def test_frames_of_old_events_are_not_cached() -> None:
     history = EventHistory(HistoryLimits(), 0)
     event = Event("ADDED", thing(1))
     history.append(event)
@@ -75,7 +75,7 @@ def test_frames_of_old_events_are_not_kept() -> None:
     assert event.frame(WHOLE, 0) is not event.frame(WHOLE, 0)
 
 
-def test_what_a_selector_makes_of_an_event_is_made_once() -> None:
+def test_events_that_a_selector_changes_are_created_once() -> None:
     event = Event("MODIFIED", thing(2), thing(1))
     assert event.as_added() is event.as_added()
     assert event.as_deleted(THINGS) is event.as_deleted(THINGS)

@@ -1,4 +1,4 @@
-"""Continue tokens and the way back to older states (WIRE-D60)."""
+"""Continue tokens, and rewinding to older states (WIRE-D60)."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ names = st.text(alphabet="abc-.0", min_size=1, max_size=20)
 
 
 @given(st.integers(1, 2**63), names, names)
-def test_a_token_survives(rv: int, namespace: str, name: str) -> None:
+def test_an_encoded_token_decodes_to_itself(rv: int, namespace: str, name: str) -> None:
     token = ContinueToken(rv, next_key(Key(namespace, name)))
     assert decode_token(encode_token(token), namespaced=True) == token
 
 
-def test_a_token_is_what_kubernetes_would_give() -> None:
+def test_a_token_has_the_format_of_kubernetes() -> None:
     text = encode_token(ContinueToken(5, next_key(Key("a", "x"))))
     document = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     assert document == {"v": "meta.k8s.io/v1", "rv": 5, "start": "a/x\0"}
     assert "=" not in text
 
 
-def test_a_token_of_a_cluster_scoped_kind_survives() -> None:
+def test_an_encoded_token_of_a_cluster_scoped_kind_decodes_to_itself() -> None:
     token = ContinueToken(-1, next_key(Key("", "x")))
     assert decode_token(encode_token(token), namespaced=False) == token
 
@@ -58,32 +58,32 @@ def test_a_token_of_a_cluster_scoped_kind_survives() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("!", id="no base64"),
+        pytest.param("!", id="not base64"),
         pytest.param("a", id="half a character"),
-        pytest.param("é", id="no ASCII"),
-        pytest.param(raw("text"), id="no object"),
+        pytest.param("é", id="not ASCII"),
+        pytest.param(raw("text"), id="not an object"),
         pytest.param(raw({"v": "v2", "rv": 1, "start": "a/x"}), id="another version"),
         pytest.param(raw({"v": "meta.k8s.io/v1", "rv": 0, "start": "a/x"}), id="version 0"),
-        pytest.param(raw({"v": "meta.k8s.io/v1", "rv": True, "start": "a/x"}), id="a version that is true"),
+        pytest.param(raw({"v": "meta.k8s.io/v1", "rv": True, "start": "a/x"}), id="a boolean as version"),
         pytest.param(raw({"v": "meta.k8s.io/v1", "rv": 1, "start": ""}), id="no start"),
         pytest.param(raw({"v": "meta.k8s.io/v1", "rv": 1, "start": "x"}), id="a start without a namespace"),
         pytest.param(raw({"v": "meta.k8s.io/v1", "rv": 1, "start": "a/b/c"}), id="a start with too many parts"),
         pytest.param(raw([[[]]] * 2), id="a list"),
     ],
 )
-def test_what_is_no_token_is_refused(text: str) -> None:
-    with pytest.raises(BadRequest) as refused:
+def test_an_invalid_token_is_rejected(text: str) -> None:
+    with pytest.raises(BadRequest) as error:
         decode_token(text, namespaced=True)
-    assert refused.value.message.startswith("continue key is not valid: ")
+    assert error.value.message.startswith("continue key is not valid: ")
 
 
 @given(st.text(max_size=40))
-def test_any_text_is_a_token_or_a_bad_request(text: str) -> None:
+def test_arbitrary_text_is_a_bad_request(text: str) -> None:
     with pytest.raises(BadRequest):
         decode_token(text, namespaced=True)
 
 
-def test_a_state_is_rewound_over_every_kind_of_change() -> None:
+def test_rewinding_undoes_every_type_of_event() -> None:
     a1, b1, b3, c2 = thing("a", 1), thing("b", 1), thing("b", 3), thing("c", 2)
     events = [Event("ADDED", c2), Event("MODIFIED", b3, b1), Event("DELETED", thing("a", 4), a1)]
     assert rewind(CacheState(4, (b3, c2)), events, 1) == CacheState(1, (a1, b1))
@@ -101,7 +101,7 @@ def test_snapshots_are_kept_for_five_minutes() -> None:
     assert snapshots.get(1) is None
 
 
-def test_few_snapshots_are_kept() -> None:
+def test_only_the_latest_snapshots_are_kept() -> None:
     snapshots = Snapshots(lambda: 0.0)
     for rv in range(1, 100):
         snapshots.keep(CacheState(rv, ()))

@@ -1,4 +1,4 @@
-"""Lists and watches of readers who do not see everything (ATTACK-04, ATTACK-05, ATTACK-15)."""
+"""Lists and watches of users who may see some namespaces only (ATTACK-04, ATTACK-05, ATTACK-15)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def thing(name: str, rv: int, namespace: str = "a", **labels: str) -> CachedObje
     return encode(THINGS, {"metadata": metadata, "spec": {"secret": True}})
 
 
-def filled(*objects: CachedObject, rv: int = 10, **settings: Any) -> WatchCache:
+def make_cache(*objects: CachedObject, rv: int = 10, **settings: Any) -> WatchCache:
     cache = WatchCache(THINGS, **settings)
     cache.replace(objects, rv)
     return cache
@@ -59,8 +59,8 @@ class Reader:
             callback(VisibilityChange(before, before, self.namespaces, rv))
 
 
-async def told(watch: CacheWatcher) -> list[tuple[str, str, int]]:
-    """Type, name and version of what is to be sent now."""
+async def received(watch: CacheWatcher) -> list[tuple[str, str, int]]:
+    """The type, name and version of the next batch of events."""
     found: list[tuple[str, str, int]] = []
     for item in await anext(watch):
         if isinstance(item, Event):
@@ -75,73 +75,75 @@ def options(rv: int = 10, **more: Any) -> WatchOptions:
 
 
 @pytest.mark.parametrize(
-    ("places", "namespace", "shown"),
+    ("visible", "namespace", "names"),
     [
         pytest.param(None, "", ["x", "y", "z"], id="everything"),
         pytest.param(frozenset(), "", [], id="nothing"),
         pytest.param(frozenset(("c", "a")), "", ["x", "z"], id="two namespaces"),
-        pytest.param(frozenset(("a", "nowhere")), "", ["x"], id="one that is empty"),
-        pytest.param(frozenset(("a",)), "b", [], id="a namespace that is hidden"),
-        pytest.param(frozenset(("a",)), "a", ["x"], id="a namespace that is seen"),
+        pytest.param(frozenset(("a", "nowhere")), "", ["x"], id="an empty namespace"),
+        pytest.param(frozenset(("a",)), "b", [], id="a hidden namespace"),
+        pytest.param(frozenset(("a",)), "a", ["x"], id="a visible namespace"),
     ],
 )
-async def test_a_list_holds_what_is_seen(places: VisibleNamespaces, namespace: str, shown: list[str]) -> None:
-    cache = filled(thing("x", 1, "a"), thing("y", 2, "b"), thing("z", 3, "c"))
-    page = await cache.list(namespace, ListOptions(), visible=places)
-    assert [obj.key.name for obj in page.items] == shown
+async def test_a_list_has_the_objects_of_visible_namespaces(
+    visible: VisibleNamespaces, namespace: str, names: list[str]
+) -> None:
+    cache = make_cache(thing("x", 1, "a"), thing("y", 2, "b"), thing("z", 3, "c"))
+    page = await cache.list(namespace, ListOptions(), visible=visible)
+    assert [obj.key.name for obj in page.items] == names
 
 
-async def test_pages_and_what_remains_are_of_what_is_seen() -> None:
-    cache = filled(*(thing(f"x{number}", number + 1, "abcd"[number % 4]) for number in range(8)))
-    seen = frozenset(("b", "d"))
-    first = await cache.list("", ListOptions(limit=3), visible=seen)
+async def test_pages_and_remaining_counts_include_only_visible_objects() -> None:
+    cache = make_cache(*(thing(f"x{number}", number + 1, "abcd"[number % 4]) for number in range(8)))
+    visible = frozenset(("b", "d"))
+    first = await cache.list("", ListOptions(limit=3), visible=visible)
     assert ([obj.key.name for obj in first.items], first.remaining) == (["x1", "x5", "x3"], 1)
-    rest = await cache.list("", ListOptions(limit=3, continue_token=first.continue_token), visible=seen)
+    rest = await cache.list("", ListOptions(limit=3, continue_token=first.continue_token), visible=visible)
     assert [obj.key.name for obj in rest.items] == ["x7"]
-    stolen = await cache.list("", ListOptions(continue_token=first.continue_token), visible=frozenset("a"))
-    assert stolen.items == []
+    of_other_user = await cache.list("", ListOptions(continue_token=first.continue_token), visible=frozenset("a"))
+    assert of_other_user.items == []
 
 
-async def test_selectors_narrow_what_is_seen() -> None:
-    cache = filled(thing("x", 1, "a", k="v"), thing("y", 2, "b", k="v"), thing("z", 3, "a"))
+async def test_selectors_apply_to_visible_objects() -> None:
+    cache = make_cache(thing("x", 1, "a", k="v"), thing("y", 2, "b", k="v"), thing("z", 3, "a"))
     by_label = ListOptions(label_selector=parse_label_selector("k=v"))
     by_name = ListOptions(field_selector=parse_field_selector("metadata.name=y"))
     assert [obj.key.name for obj in (await cache.list("", by_label, visible=frozenset("a"))).items] == ["x"]
     assert (await cache.list("", by_name, visible=frozenset("a"))).items == []
 
 
-async def test_of_a_kind_without_namespaces_the_names_count() -> None:
+async def test_objects_of_a_cluster_scoped_kind_are_visible_by_name() -> None:
     cache = WatchCache(WIDE)
     cache.replace([encode(WIDE, {"metadata": {"name": name, "resourceVersion": "1"}}) for name in ("a", "b", "c")], 5)
     page = await cache.list("", ListOptions(limit=1), visible=frozenset(("b", "c")))
     assert ([obj.key.name for obj in page.items], page.remaining) == (["b"], 1)
 
 
-async def test_a_watch_is_told_of_what_is_seen_and_of_nothing_else() -> None:
-    cache, reader = filled(), Reader("a")
+async def test_a_watch_receives_events_of_visible_namespaces_only() -> None:
+    cache, reader = make_cache(), Reader("a")
     watch = await cache.watch("", options(), visibility=reader)
     cache.apply("ADDED", thing("y", 11, "b"))
     cache.apply("ADDED", thing("x", 12, "a"))
     cache.apply("DELETED", thing("y", 13, "b"))
-    assert await told(watch) == [("ADDED", "x", 12)]
+    assert await received(watch) == [("ADDED", "x", 12)]
 
 
-async def test_a_watch_begins_with_what_is_seen() -> None:
-    cache = filled(thing("x", 1, "a"), thing("y", 2, "b"))
+async def test_initial_events_include_visible_objects_only() -> None:
+    cache = make_cache(thing("x", 1, "a"), thing("y", 2, "b"))
     watch = await cache.watch("", options(0, send_initial_events=True), visibility=Reader("b"))
-    assert await told(watch) == [("ADDED", "y", 2), ("BOOKMARK", "", 10)]
+    assert await received(watch) == [("ADDED", "y", 2), ("BOOKMARK", "", 10)]
 
 
-async def test_what_comes_into_sight_is_added_under_its_own_version_and_a_bookmark_follows() -> None:
-    cache, reader = filled(thing("x", 1, "a"), thing("y", 2, "b"), thing("z", 3, "b")), Reader("a")
+async def test_newly_visible_objects_are_added_at_their_own_version_followed_by_a_bookmark() -> None:
+    cache, reader = make_cache(thing("x", 1, "a"), thing("y", 2, "b"), thing("z", 3, "b")), Reader("a")
     watch = await cache.watch("", options(), visibility=reader)
     cache.advance(40)
     reader.set_visible("a", "b", rv=30)
-    assert await told(watch) == [("ADDED", "y", 2), ("ADDED", "z", 3), ("BOOKMARK", "", 40)]
+    assert await received(watch) == [("ADDED", "y", 2), ("ADDED", "z", 3), ("BOOKMARK", "", 40)]
 
 
-async def test_what_leaves_sight_is_deleted_under_the_version_of_the_revocation_with_its_name_alone() -> None:
-    cache, reader = filled(thing("x", 1, "a"), thing("y", 2, "b")), Reader("a", "b")
+async def test_hidden_objects_are_deleted_at_the_version_of_the_revocation_without_their_content() -> None:
+    cache, reader = make_cache(thing("x", 1, "a"), thing("y", 2, "b")), Reader("a", "b")
     watch = await cache.watch("", options(), visibility=reader)
     reader.set_visible("b", rv=30)
     [event, bookmark] = await anext(watch)
@@ -153,41 +155,41 @@ async def test_what_leaves_sight_is_deleted_under_the_version_of_the_revocation_
         "metadata": {"name": "x", "namespace": "a", "uid": "x", "resourceVersion": "30"},
     }
     assert isinstance(bookmark, Bookmark)
-    # nothing of it is told any more
+    # no events of the hidden object follow
     cache.apply("DELETED", thing("x", 41, "a"))
     cache.apply("MODIFIED", thing("y", 42, "b"))
-    assert await told(watch) == [("MODIFIED", "y", 42)]
+    assert await received(watch) == [("MODIFIED", "y", 42)]
 
 
-async def test_who_did_not_ask_for_bookmarks_gets_none() -> None:
-    cache, reader = filled(thing("x", 1, "a")), Reader()
+async def test_visibility_changes_send_no_bookmark_to_a_client_without_bookmarks() -> None:
+    cache, reader = make_cache(thing("x", 1, "a")), Reader()
     watch = await cache.watch("", options(allow_bookmarks=False), visibility=reader)
     reader.set_visible("a", rv=30)
-    assert await told(watch) == [("ADDED", "x", 1)]
+    assert await received(watch) == [("ADDED", "x", 1)]
 
 
-async def test_only_what_is_selected_comes_and_goes() -> None:
-    cache, reader = filled(thing("x", 1, "a", k="v"), thing("y", 2, "a"), thing("z", 3, "b", k="v")), Reader()
+async def test_visibility_changes_respect_the_selectors_of_a_watch() -> None:
+    cache, reader = make_cache(thing("x", 1, "a", k="v"), thing("y", 2, "a"), thing("z", 3, "b", k="v")), Reader()
     selected = options(label_selector=parse_label_selector("k=v"))
     everywhere = await cache.watch("", selected, visibility=reader)
     in_b = await cache.watch("b", selected, visibility=reader)
     reader.set_visible("a", "b", rv=30)
-    assert await told(everywhere) == [("ADDED", "x", 1), ("ADDED", "z", 3), ("BOOKMARK", "", 10)]
-    assert await told(in_b) == [("ADDED", "z", 3), ("BOOKMARK", "", 10)]
+    assert await received(everywhere) == [("ADDED", "x", 1), ("ADDED", "z", 3), ("BOOKMARK", "", 10)]
+    assert await received(in_b) == [("ADDED", "z", 3), ("BOOKMARK", "", 10)]
 
 
-async def test_an_object_of_old_that_comes_into_sight_does_not_look_like_a_reader_who_is_stuck() -> None:
-    cache, reader = filled(thing("x", 1, "a"), history=HistoryLimits(events=3, seconds=0)), Reader()
+async def test_an_old_object_that_becomes_visible_does_not_make_a_client_look_slow() -> None:
+    cache, reader = make_cache(thing("x", 1, "a"), history=HistoryLimits(events=3, seconds=0)), Reader()
     watch = await cache.watch("", options(), visibility=reader)
     for rv in range(11, 20):
         cache.apply("MODIFIED", thing("y", rv, "b"))
     reader.set_visible("a", "b", rv=30)
     cache.apply("MODIFIED", thing("y", 20, "b"))
-    assert ("ADDED", "x", 1) in await told(watch)
+    assert ("ADDED", "x", 1) in await received(watch)
 
 
-async def test_a_watch_that_is_over_hears_nothing() -> None:
-    cache, reader = filled(), Reader()
+async def test_a_closed_watch_ends_its_visibility_subscription() -> None:
+    cache, reader = make_cache(), Reader()
     watch = await cache.watch("", options(), visibility=reader)
     await watch.aclose()
     assert reader.callbacks == []
@@ -200,9 +202,9 @@ class Clock:
         return self.now
 
 
-async def test_a_watch_that_goes_on_is_told_what_came_into_sight_and_left_it_meanwhile() -> None:
+async def test_a_resumed_watch_receives_the_visibility_changes_since_its_version() -> None:
     clock = Clock()
-    cache = filled(thing("x", 1, "a"), thing("y", 2, "b"), thing("z", 3, "c"), clock=clock)
+    cache = make_cache(thing("x", 1, "a"), thing("y", 2, "b"), thing("z", 3, "c"), clock=clock)
     cache.apply("MODIFIED", thing("x", 11, "a"))
     clock.now = 200.0
     cache.apply("ADDED", thing("new", 12, "b"))
@@ -211,47 +213,56 @@ async def test_a_watch_that_goes_on_is_told_what_came_into_sight_and_left_it_mea
     reader = Reader("a", "c")
     reader.past_change = VisibilityChange(frozenset("ab"), frozenset("a"), reader.namespaces, 20)
     watch = await cache.watch("", options(11), visibility=reader)
-    # y was known and is no longer seen; new came and left unseen
-    assert await told(watch) == [("ADDED", "later", 14), ("DELETED", "y", 20), ("ADDED", "z", 3), ("BOOKMARK", "", 14)]
+    # the client had y, which is no longer visible; it never received `new`
+    assert await received(watch) == [
+        ("ADDED", "later", 14),
+        ("DELETED", "y", 20),
+        ("ADDED", "z", 3),
+        ("BOOKMARK", "", 14),
+    ]
     assert reader.calls == [(11, (100.0, 200.0))]
 
 
-async def test_a_watch_that_goes_on_from_the_last_event_asks_for_all_that_happened_since() -> None:
+async def test_a_resumed_watch_requests_visibility_changes_since_its_last_event() -> None:
     clock, reader = Clock(), Reader("a")
-    cache = filled(clock=clock)
+    cache = make_cache(clock=clock)
     await cache.watch("", options(10), visibility=reader)
     cache.apply("ADDED", thing("x", 11, "a"))
     await cache.watch("", options(11), visibility=reader)
     assert reader.calls == [(10, (float("-inf"), float("inf"))), (11, (100.0, float("inf")))]
 
 
-async def test_who_may_see_what_cannot_be_told_from_too_far_back() -> None:
+async def test_a_watch_expires_if_past_visibility_is_unknown() -> None:
     reader = Reader("a")
     reader.past_change = None
     with pytest.raises(errors.Expired):
-        await filled().watch("", options(10), visibility=reader)
+        await make_cache().watch("", options(10), visibility=reader)
 
 
-async def test_who_sees_everything_is_told_of_every_place_that_is_lost() -> None:
-    cache, reader = filled(thing("x", 1, "a"), thing("y", 2, "b")), Reader(everything=True)
+async def test_a_client_that_loses_full_visibility_receives_deletions_of_all_hidden_namespaces() -> None:
+    cache, reader = make_cache(thing("x", 1, "a"), thing("y", 2, "b")), Reader(everything=True)
     watch = await cache.watch("", options(), visibility=reader)
     reader.set_visible("b", rv=30)
-    assert await told(watch) == [("DELETED", "x", 30), ("BOOKMARK", "", 10)]
+    assert await received(watch) == [("DELETED", "x", 30), ("BOOKMARK", "", 10)]
 
 
-places = st.none() | st.frozensets(st.sampled_from("abc"))
+visible = st.none() | st.frozensets(st.sampled_from("abc"))
 
 
-@given(places, places, places)
-def test_sets_of_places_are_sets(ever: VisibleNamespaces, always: VisibleNamespaces, now: VisibleNamespaces) -> None:
+@given(visible, visible, visible)
+def test_namespace_sets_behave_like_sets(
+    ever: VisibleNamespaces, always: VisibleNamespaces, now: VisibleNamespaces
+) -> None:
     change = VisibilityChange(ever, always, now, 1)
-    for place in "abcd":
-        assert is_visible(union(ever, now), place) == (is_visible(ever, place) or is_visible(now, place))
-        assert is_visible(intersection(ever, now), place) == (is_visible(ever, place) and is_visible(now, place))
-        assert change.gained(place) == (is_visible(now, place) and not is_visible(always, place))
-        if change.gained(place) or change.lost(place):
-            assert is_visible(change.affected, place)
+    for namespace in "abcd":
+        assert is_visible(union(ever, now), namespace) == (is_visible(ever, namespace) or is_visible(now, namespace))
+        assert is_visible(intersection(ever, now), namespace) == (
+            is_visible(ever, namespace) and is_visible(now, namespace)
+        )
+        assert change.gained(namespace) == (is_visible(now, namespace) and not is_visible(always, namespace))
+        if change.gained(namespace) or change.lost(namespace):
+            assert is_visible(change.affected, namespace)
 
 
-def test_the_key_of_a_thing_says_where_it_is() -> None:
+def test_the_key_of_an_object_has_its_namespace() -> None:
     assert thing("x", 1, "a").key == Key("a", "x")

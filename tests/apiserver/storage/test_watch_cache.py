@@ -14,7 +14,7 @@ from apiserver.meta import errors
 from apiserver.meta.resource import Key, Resource
 from apiserver.meta.selectors import parse_field_selector, parse_label_selector
 from apiserver.request.options import ListOptions
-from apiserver.storage import watch_cache as watchcache
+from apiserver.storage import watch_cache
 from apiserver.storage.pagination import Page
 from apiserver.storage.watch_cache import CachedObject, Event, EventType, HistoryLimits, WatchCache, encode
 
@@ -27,72 +27,72 @@ def thing(name: str, rv: int, *, namespace: str = "a", uid: str = "", **labels: 
     return encode(THINGS, {"metadata": metadata})
 
 
-def filled(*objects: CachedObject, rv: int = 10, **settings_: Any) -> WatchCache:
+def make_cache(*objects: CachedObject, rv: int = 10, **settings_: Any) -> WatchCache:
     cache = WatchCache(THINGS, **settings_)
     cache.replace(objects, rv)
     return cache
 
 
-def recorded(cache: WatchCache) -> list[tuple[str, str, int, str]]:
-    """What a listener hears: type, name, version, uid."""
-    heard: list[tuple[str, str, int, str]] = []
-    cache.subscribe(lambda event: heard.append((event.type, event.object.key.name, event.rv, event.object.uid)))
-    return heard
+def record_events(cache: WatchCache) -> list[tuple[str, str, int, str]]:
+    """The events that a listener receives: type, name, version, uid."""
+    events: list[tuple[str, str, int, str]] = []
+    cache.subscribe(lambda event: events.append((event.type, event.object.key.name, event.rv, event.object.uid)))
+    return events
 
 
-def shown(objects: Sequence[CachedObject]) -> list[str]:
+def versions_of(objects: Sequence[CachedObject]) -> list[str]:
     return [f"{obj.key.name}@{obj.rv}" for obj in objects]
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watchcache, "_READY_SECONDS", 0.01)
-    monkeypatch.setattr(watchcache, "_CATCH_UP_SECONDS", 0.01)
+def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_cache, "_READY_SECONDS", 0.01)
+    monkeypatch.setattr(watch_cache, "_CATCH_UP_SECONDS", 0.01)
 
 
-# What the writer feeds.
+# The writer's side.
 
 
-def test_listeners_hear_of_the_first_list() -> None:
+def test_the_first_list_is_sent_to_listeners_as_events() -> None:
     cache = WatchCache(THINGS)
-    heard = recorded(cache)
+    events = record_events(cache)
     cache.replace([thing("x", 5), thing("y", 3)], 10)
-    assert heard == [("ADDED", "y", 3, "y"), ("ADDED", "x", 5, "x")]
+    assert events == [("ADDED", "y", 3, "y"), ("ADDED", "x", 5, "x")]
     assert (cache.ready, cache.rv) == (True, 10)
 
 
-def test_changes_are_what_the_cache_makes_of_them() -> None:
-    cache = filled(thing("x", 5))
-    heard = recorded(cache)
+def test_the_cache_derives_event_types_from_its_content() -> None:
+    cache = make_cache(thing("x", 5))
+    events = record_events(cache)
     cache.apply("ADDED", thing("x", 11))
     cache.apply("MODIFIED", thing("y", 12))
     cache.apply("DELETED", thing("z", 13))
     cache.apply("DELETED", thing("x", 14))
-    assert heard == [("MODIFIED", "x", 11, "x"), ("ADDED", "y", 12, "y"), ("DELETED", "x", 14, "x")]
-    assert (shown(list(cache)), cache.rv) == (["y@12"], 14)
+    assert events == [("MODIFIED", "x", 11, "x"), ("ADDED", "y", 12, "y"), ("DELETED", "x", 14, "x")]
+    assert (versions_of(list(cache)), cache.rv) == (["y@12"], 14)
 
 
-def test_what_was_seen_before_changes_nothing() -> None:
-    cache = filled(thing("x", 5))
-    heard = recorded(cache)
+def test_old_changes_are_ignored() -> None:
+    cache = make_cache(thing("x", 5))
+    events = record_events(cache)
     cache.apply("MODIFIED", thing("x", 5))
     cache.apply("DELETED", thing("x", 10))
-    assert (heard, shown(list(cache))) == ([], ["x@5"])
+    assert (events, versions_of(list(cache))) == ([], ["x@5"])
 
 
-def test_a_name_that_was_used_again_is_deleted_and_added() -> None:
-    cache = filled(thing("x", 5, uid="old"))
-    heard = recorded(cache)
+def test_a_recreated_object_is_deleted_and_added() -> None:
+    cache = make_cache(thing("x", 5, uid="old"))
+    events = record_events(cache)
     cache.apply("MODIFIED", thing("x", 15, uid="new"))
-    assert heard == [("DELETED", "x", 11, "old"), ("ADDED", "x", 15, "new")]
+    assert events == [("DELETED", "x", 11, "old"), ("ADDED", "x", 15, "new")]
 
 
-def test_a_list_after_a_silence_becomes_the_events_that_were_missed() -> None:
-    cache = filled(thing("gone", 1), thing("kept", 2), thing("changed", 3), thing("again", 4, uid="old"))
-    heard = recorded(cache)
+def test_a_relist_becomes_the_missed_events() -> None:
+    cache = make_cache(thing("gone", 1), thing("kept", 2), thing("changed", 3), thing("again", 4, uid="old"))
+    events = record_events(cache)
     listed = [thing("kept", 2), thing("changed", 11), thing("again", 14, uid="new"), thing("new", 15)]
     cache.replace(listed, 20)
-    assert heard == [
+    assert events == [
         ("MODIFIED", "changed", 11, "changed"),
         ("DELETED", "again", 12, "old"),
         ("DELETED", "gone", 13, "gone"),
@@ -103,26 +103,26 @@ def test_a_list_after_a_silence_becomes_the_events_that_were_missed() -> None:
 
 
 @pytest.mark.parametrize("change", ["MODIFIED", "DELETED"])
-def test_a_state_of_the_past_keeps_no_blocks_of_lists(change: EventType) -> None:
-    """Those would keep the states that its neighbours were in, and theirs."""
+def test_a_replaced_object_drops_its_gzip_blocks(change: EventType) -> None:
+    """The blocks would keep old states of its neighbours alive."""
     before = thing("x", 5)
-    cache = filled(before)
+    cache = make_cache(before)
     before.gzip_blocks = {"": object()}
     cache.apply(change, thing("x", 11))
     assert not before.gzip_blocks
 
 
-def test_who_unsubscribes_hears_no_more() -> None:
-    cache = filled()
-    heard: list[Event] = []
-    stop = cache.subscribe(heard.append)
+def test_an_ended_subscription_receives_no_events() -> None:
+    cache = make_cache()
+    events: list[Event] = []
+    stop = cache.subscribe(events.append)
     stop()
     cache.apply("ADDED", thing("x", 11))
-    assert heard == []
+    assert events == []
 
 
 def test_objects_are_in_key_order() -> None:
-    cache = filled(thing("b", 1), thing("a", 2, namespace="b"), thing("c", 3))
+    cache = make_cache(thing("b", 1), thing("a", 2, namespace="b"), thing("c", 3))
     cache.apply("ADDED", thing("a", 11))
     assert [obj.key for obj in cache.items()] == [Key("a", "a"), Key("a", "b"), Key("a", "c"), Key("b", "a")]
     assert [obj.key for obj in cache.items("b")] == [Key("b", "a")]
@@ -130,17 +130,17 @@ def test_objects_are_in_key_order() -> None:
     assert len(cache) == 4
 
 
-# What readers get.
+# The readers' side.
 
 
-@pytest.mark.usefixtures("impatient")
-async def test_a_cache_that_is_not_filled_asks_to_come_again() -> None:
-    with pytest.raises(errors.TooManyRequests) as refused:
+@pytest.mark.usefixtures("short_timeouts")
+async def test_a_read_from_an_empty_cache_gets_a_retry_after() -> None:
+    with pytest.raises(errors.TooManyRequests) as error:
         await WatchCache(THINGS).list("", ALL)
-    assert (refused.value.message, refused.value.retry_after) == ("storage is (re)initializing", 1)
+    assert (error.value.message, error.value.retry_after) == ("storage is (re)initializing", 1)
 
 
-async def test_a_read_waits_for_the_cache_to_be_filled() -> None:
+async def test_a_read_waits_until_the_cache_is_ready() -> None:
     cache = WatchCache(THINGS)
     reading = asyncio.create_task(cache.get(Key("a", "x")))
     await asyncio.sleep(0)
@@ -148,8 +148,8 @@ async def test_a_read_waits_for_the_cache_to_be_filled() -> None:
     assert await reading is cache.peek(Key("a", "x"))
 
 
-async def test_a_read_waits_for_what_this_process_wrote() -> None:
-    cache = filled()
+async def test_a_read_waits_for_the_writes_of_this_process() -> None:
+    cache = make_cache()
     cache.expect_version(11)
     reading = asyncio.create_task(cache.get(Key("a", "x")))
     await asyncio.sleep(0)
@@ -159,7 +159,7 @@ async def test_a_read_waits_for_what_this_process_wrote() -> None:
 
 
 async def test_a_read_waits_for_a_deletion_whose_version_is_unknown() -> None:
-    cache = filled(thing("x", 5))
+    cache = make_cache(thing("x", 5))
     cache.expect_deletion(Key("a", "x"), "x")
     reading = asyncio.create_task(cache.get(Key("a", "x")))
     await asyncio.sleep(0)
@@ -170,8 +170,8 @@ async def test_a_read_waits_for_a_deletion_whose_version_is_unknown() -> None:
     assert await reading is None
 
 
-async def test_a_deletion_is_awaited_even_if_the_creation_has_yet_to_be_seen() -> None:
-    cache = filled()
+async def test_a_read_waits_for_a_deletion_even_if_the_creation_is_still_pending() -> None:
+    cache = make_cache()
     cache.expect_version(11)
     cache.expect_deletion(Key("a", "x"), "x")
     reading = asyncio.create_task(cache.get(Key("a", "x")))
@@ -183,41 +183,41 @@ async def test_a_deletion_is_awaited_even_if_the_creation_has_yet_to_be_seen() -
     assert await reading is None
 
 
-async def test_an_object_of_the_same_name_is_not_taken_for_the_deleted_one() -> None:
-    cache = filled(thing("x", 5, uid="new"))
+async def test_a_recreated_object_is_not_mistaken_for_the_deleted_one() -> None:
+    cache = make_cache(thing("x", 5, uid="new"))
     cache.expect_deletion(Key("a", "x"), "old")
     assert await cache.get(Key("a", "x")) is not None
 
 
-@pytest.mark.usefixtures("impatient")
-async def test_a_version_of_the_future_is_too_large() -> None:
-    with pytest.raises(errors.TooLargeResourceVersion) as refused:
-        await filled().get(Key("a", "x"), at_least=11)
-    assert refused.value.message == "Timeout: Too large resource version: 11, current: 10"
-    assert refused.value.causes == [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+@pytest.mark.usefixtures("short_timeouts")
+async def test_a_future_version_is_too_large() -> None:
+    with pytest.raises(errors.TooLargeResourceVersion) as error:
+        await make_cache().get(Key("a", "x"), at_least=11)
+    assert error.value.message == "Timeout: Too large resource version: 11, current: 10"
+    assert error.value.causes == [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
 
 
-@pytest.mark.usefixtures("impatient")
-async def test_what_never_comes_is_given_up_after_half_a_minute() -> None:
+@pytest.mark.usefixtures("short_timeouts")
+async def test_a_pending_write_is_given_up_after_half_a_minute() -> None:
     now = 0.0
-    cache = filled(thing("x", 5), clock=lambda: now)
+    cache = make_cache(thing("x", 5), clock=lambda: now)
     cache.expect_version(11)
     cache.expect_deletion(Key("a", "x"), "x")
     now = 29.0
     with pytest.raises(errors.TooLargeResourceVersion):
         await cache.list("", ALL)
     now = 30.0
-    assert shown((await cache.list("", ALL)).items) == ["x@5"]
+    assert versions_of((await cache.list("", ALL)).items) == ["x@5"]
 
 
-async def test_a_list_narrows_by_namespace_and_selectors() -> None:
-    cache = filled(
+async def test_a_list_is_filtered_by_namespace_and_selectors() -> None:
+    cache = make_cache(
         thing("x", 1, tier="web"), thing("y", 2), thing("x", 3, namespace="b"), thing("x", 4, namespace="a-b")
     )
 
     async def names(namespace: str, labels: str = "", fields: str = "") -> list[str]:
         options = ListOptions(label_selector=parse_label_selector(labels), field_selector=parse_field_selector(fields))
-        return shown((await cache.list(namespace, options)).items)
+        return versions_of((await cache.list(namespace, options)).items)
 
     assert await names("") == ["x@1", "y@2", "x@4", "x@3"]
     assert await names("a") == ["x@1", "y@2"]
@@ -229,7 +229,7 @@ async def test_a_list_narrows_by_namespace_and_selectors() -> None:
     assert await names("a", "", "metadata.name!=x") == ["y@2"]
 
 
-async def walk(cache: WatchCache, options: ListOptions) -> list[Page]:
+async def all_pages(cache: WatchCache, options: ListOptions) -> list[Page]:
     pages = [await cache.list("", options)]
     while pages[-1].continue_token:
         following = ListOptions(
@@ -239,14 +239,14 @@ async def walk(cache: WatchCache, options: ListOptions) -> list[Page]:
     return pages
 
 
-async def test_pages_are_of_one_state_whatever_happens_meanwhile() -> None:
-    cache = filled(*(thing(name, 1) for name in "abcde"))
+async def test_all_pages_of_a_list_have_the_same_version_despite_changes() -> None:
+    cache = make_cache(*(thing(name, 1) for name in "abcde"))
     first = await cache.list("", ListOptions(limit=2))
     cache.apply("DELETED", thing("d", 11))
     cache.apply("ADDED", thing("bb", 12))
     second = await cache.list("", ListOptions(limit=2, continue_token=first.continue_token))
     third = await cache.list("", ListOptions(limit=2, continue_token=second.continue_token))
-    assert [shown(page.items) for page in (first, second, third)] == [["a@1", "b@1"], ["c@1", "d@1"], ["e@1"]]
+    assert [versions_of(page.items) for page in (first, second, third)] == [["a@1", "b@1"], ["c@1", "d@1"], ["e@1"]]
     assert [page.resource_version for page in (first, second, third)] == [10, 10, 10]
     assert [page.remaining for page in (first, second, third)] == [3, 1, None]
     assert not third.continue_token
@@ -254,74 +254,88 @@ async def test_pages_are_of_one_state_whatever_happens_meanwhile() -> None:
 
 async def test_another_replica_serves_the_next_page_from_its_history() -> None:
     objects = [thing(name, 1) for name in "abc"]
-    first = await filled(*objects).list("", ListOptions(limit=1))
-    replica = filled(*objects)
+    first = await make_cache(*objects).list("", ListOptions(limit=1))
+    replica = make_cache(*objects)
     replica.apply("DELETED", thing("b", 11))
     replica.apply("MODIFIED", thing("c", 12))
     rest = await replica.list("", ListOptions(continue_token=first.continue_token))
-    assert (shown(rest.items), rest.resource_version) == (["b@1", "c@1"], 10)
+    assert (versions_of(rest.items), rest.resource_version) == (["b@1", "c@1"], 10)
 
 
-async def test_a_token_that_is_too_old_comes_with_one_that_walks_on() -> None:
-    first = await filled(*(thing(name, 1) for name in "abc"), rv=5).list("", ListOptions(limit=1))
-    replica = filled(*(thing(name, 7) for name in "abd"), rv=10)
+async def test_an_expired_token_is_answered_with_a_token_to_continue() -> None:
+    first = await make_cache(*(thing(name, 1) for name in "abc"), rv=5).list("", ListOptions(limit=1))
+    replica = make_cache(*(thing(name, 7) for name in "abd"), rv=10)
     with pytest.raises(errors.Expired) as expired:
         await replica.list("", ListOptions(limit=1, continue_token=first.continue_token))
     assert expired.value.message.startswith("The provided continue parameter is too old to display a consistent list")
     page = await replica.list("", ListOptions(limit=1, continue_token=expired.value.metadata["continue"]))
-    assert (shown(page.items), page.resource_version) == (["b@7"], 10)
+    assert (versions_of(page.items), page.resource_version) == (["b@7"], 10)
     last = await replica.list("", ListOptions(continue_token=page.continue_token))
-    assert shown(last.items) == ["d@7"]
+    assert versions_of(last.items) == ["d@7"]
 
 
-async def test_a_selection_does_not_tell_how_many_remain() -> None:
-    cache = filled(*(thing(name, 1, l="1") for name in "abc"), thing("d", 1))
-    pages = await walk(cache, ListOptions(label_selector=parse_label_selector("l"), limit=2))
-    assert [shown(page.items) for page in pages] == [["a@1", "b@1"], ["c@1"]]
+async def test_pages_of_a_selection_have_no_remaining_count() -> None:
+    cache = make_cache(*(thing(name, 1, l="1") for name in "abc"), thing("d", 1))
+    pages = await all_pages(cache, ListOptions(label_selector=parse_label_selector("l"), limit=2))
+    assert [versions_of(page.items) for page in pages] == [["a@1", "b@1"], ["c@1"]]
     assert [page.remaining for page in pages] == [None, None]
 
 
-async def test_an_empty_page_does_not_continue() -> None:
-    page = await filled(thing("x", 1)).list("none", ListOptions(limit=1))
+async def test_an_empty_page_has_no_continue_token() -> None:
+    page = await make_cache(thing("x", 1)).list("none", ListOptions(limit=1))
     assert (list(page.items), page.continue_token, page.resource_version) == ([], "", 10)
 
 
-async def test_any_version_means_everything_at_once() -> None:
-    page = await filled(thing("x", 1), thing("y", 2)).list("", ListOptions(limit=1, resource_version=0))
-    assert (shown(page.items), page.continue_token) == (["x@1", "y@2"], "")
+async def test_a_list_at_version_0_ignores_the_limit() -> None:
+    page = await make_cache(thing("x", 1), thing("y", 2)).list("", ListOptions(limit=1, resource_version=0))
+    assert (versions_of(page.items), page.continue_token) == (["x@1", "y@2"], "")
 
 
 @pytest.mark.parametrize(
     ("options", "expected", "version"),
     [
         pytest.param(
-            ListOptions(resource_version=11, resource_version_match="Exact"), ["x@11"], 11, id="exactly a change's"
+            ListOptions(resource_version=11, resource_version_match="Exact"),
+            ["x@11"],
+            11,
+            id="exactly the version of a change",
         ),
         pytest.param(
-            ListOptions(resource_version=10, resource_version_match="Exact"), ["x@5"], 10, id="exactly the first list's"
+            ListOptions(resource_version=10, resource_version_match="Exact"),
+            ["x@5"],
+            10,
+            id="exactly the version of the first list",
         ),
         pytest.param(
-            ListOptions(resource_version=12, resource_version_match="Exact"), ["x@11"], 12, id="exactly one in between"
+            ListOptions(resource_version=12, resource_version_match="Exact"),
+            ["x@11"],
+            12,
+            id="exactly a version between two changes",
         ),
         pytest.param(ListOptions(resource_version=11, limit=5), ["x@11"], 11, id="a limit makes it exact"),
         pytest.param(ListOptions(resource_version=11), ["y@14"], 14, id="not older than"),
         pytest.param(
-            ListOptions(resource_version=11, resource_version_match="NotOlderThan", limit=5), ["y@14"], 14, id="said so"
+            ListOptions(resource_version=11, resource_version_match="NotOlderThan", limit=5),
+            ["y@14"],
+            14,
+            id="not older than, with a limit",
         ),
     ],
 )
-async def test_a_list_at_a_version(options: ListOptions, expected: list[str], version: int) -> None:
-    cache = filled(thing("x", 5))
+async def test_a_list_is_served_at_the_requested_version(
+    options: ListOptions, expected: list[str], version: int
+) -> None:
+    cache = make_cache(thing("x", 5))
     cache.apply("MODIFIED", thing("x", 11))
     cache.advance(12)
     cache.apply("DELETED", thing("x", 13))
     cache.apply("ADDED", thing("y", 14))
     page = await cache.list("", options)
-    assert (shown(page.items), page.resource_version) == (expected, version)
+    assert (versions_of(page.items), page.resource_version) == (expected, version)
 
 
-async def test_an_exact_version_before_the_history_is_too_old() -> None:
-    cache = filled(thing("x", 5), history=HistoryLimits(size=1))
+async def test_an_exact_version_older_than_the_history_is_too_old() -> None:
+    cache = make_cache(thing("x", 5), history=HistoryLimits(size=1))
     cache.apply("MODIFIED", thing("x", 11))
     with pytest.raises(errors.Expired) as expired:
         await cache.list("", ListOptions(resource_version=10, resource_version_match="Exact"))
@@ -333,8 +347,8 @@ names = st.sampled_from("abcdef")
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["set", "delete", "relist"]), names), max_size=12), st.integers(1, 3))
-def test_every_state_that_was_can_be_listed_and_walked(steps: list[tuple[str, str]], limit: int) -> None:
-    cache = filled(thing("a", 1))
+def test_every_past_state_can_be_listed_in_pages(steps: list[tuple[str, str]], limit: int) -> None:
+    cache = make_cache(thing("a", 1))
     current = {"a": thing("a", 1)}
     states = {10: dict(current)}
     for rv, (action, name) in enumerate(steps, start=11):
@@ -353,8 +367,8 @@ def test_every_state_that_was_can_be_listed_and_walked(steps: list[tuple[str, st
     async def check() -> None:
         for rv, state in states.items():
             expected = [f"{name}@{obj.rv}" for name, obj in sorted(state.items())]
-            pages = await walk(cache, ListOptions(resource_version=rv, limit=limit))
-            assert [item for page in pages for item in shown(page.items)] == expected
+            pages = await all_pages(cache, ListOptions(resource_version=rv, limit=limit))
+            assert [item for page in pages for item in versions_of(page.items)] == expected
             assert {page.resource_version for page in pages} == {rv}
 
     asyncio.run(check())

@@ -1,4 +1,4 @@
-"""A long list goes into the watch cache in slices: what readers get in between is a state that there was."""
+"""A long list is applied to the watch cache in slices: between two of them readers see states that really existed."""
 
 from __future__ import annotations
 
@@ -16,50 +16,54 @@ def thing(name: str, rv: int) -> CachedObject:
 
 
 def slow_cache() -> WatchCache:
-    """Time passes with every change: each is a slice of its own."""
+    """A cache whose clock advances with every change, so that each change is a slice of its own."""
     now = 0.0
 
-    def slowly(_: object) -> None:
+    def advance_clock(_: object) -> None:
         nonlocal now
         now += 1.0
 
     cache = WatchCache(THINGS, clock=lambda: now)
-    cache.subscribe(slowly)
+    cache.subscribe(advance_clock)
     return cache
 
 
-async def seen_meanwhile(
-    cache: WatchCache, objects: Sequence[CachedObject], rv: int, look: Callable[[], str]
+async def states_during_relist(
+    cache: WatchCache, objects: Sequence[CachedObject], rv: int, observe: Callable[[], str]
 ) -> list[str]:
     replacing = asyncio.create_task(cache.replace_cooperatively(objects, rv))
-    seen = []
+    observed = []
     while not replacing.done():
-        seen.append(look())
+        observed.append(observe())
         await asyncio.sleep(0)
     await replacing
-    return [*dict.fromkeys(seen), look()]
+    return [*dict.fromkeys(observed), observe()]
 
 
-def shown(cache: WatchCache) -> str:
+def state_of(cache: WatchCache) -> str:
     return " ".join(f"{obj.key.name}@{obj.rv}" for obj in cache) + f" at {cache.rv}"
 
 
-async def test_readers_see_missed_changes_one_after_the_other() -> None:
+async def test_readers_see_the_changes_of_a_relist_one_after_the_other() -> None:
     cache = slow_cache()
     cache.replace([thing("x", 3), thing("y", 4)], 10)
-    seen = await seen_meanwhile(cache, [thing("x", 12), thing("z", 14)], 20, lambda: shown(cache))
-    assert seen == ["x@3 y@4 at 10", "x@3 at 11", "x@12 at 12", "x@12 z@14 at 14", "x@12 z@14 at 20"]
+    observed = await states_during_relist(cache, [thing("x", 12), thing("z", 14)], 20, lambda: state_of(cache))
+    assert observed == ["x@3 y@4 at 10", "x@3 at 11", "x@12 at 12", "x@12 z@14 at 14", "x@12 z@14 at 20"]
 
 
-async def test_a_cache_is_not_ready_before_its_first_list_is_whole() -> None:
+async def test_a_cache_is_not_ready_before_its_first_list_is_complete() -> None:
     cache = slow_cache()
-    seen = await seen_meanwhile(cache, [thing("x", 3), thing("y", 4)], 10, lambda: f"{len(cache)} {cache.ready}")
-    assert seen == ["0 False", "1 False", "2 False", "2 True"]
+    observed = await states_during_relist(
+        cache, [thing("x", 3), thing("y", 4)], 10, lambda: f"{len(cache)} {cache.ready}"
+    )
+    assert observed == ["0 False", "1 False", "2 False", "2 True"]
 
 
-async def test_a_cache_is_not_ready_while_it_takes_a_list_of_the_past() -> None:
+async def test_a_cache_is_not_ready_while_it_applies_an_older_list() -> None:
     cache = slow_cache()
     cache.replace([thing("x", 30)], 40)
-    seen = await seen_meanwhile(cache, [thing("x", 3), thing("y", 4)], 10, lambda: f"{len(cache)} {cache.ready}")
-    assert seen == ["1 True", "1 False", "2 False", "2 True"]
+    observed = await states_during_relist(
+        cache, [thing("x", 3), thing("y", 4)], 10, lambda: f"{len(cache)} {cache.ready}"
+    )
+    assert observed == ["1 True", "1 False", "2 False", "2 True"]
     assert cache.rv == 10

@@ -1,4 +1,4 @@
-"""Watches: where they start, what they tell, and how they end (WIRE-F5 to WIRE-F20)."""
+"""Watches: their start, their events and their end (WIRE-F5 to WIRE-F20)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from apiserver.meta import errors
 from apiserver.meta.resource import Key, Resource
 from apiserver.meta.selectors import parse_field_selector, parse_label_selector
 from apiserver.request.options import WatchOptions
-from apiserver.storage import watch_cache as watchcache
-from apiserver.storage import watcher as watch
+from apiserver.storage import watch_cache, watcher
 from apiserver.storage.watch_cache import CachedObject, CacheWatcher, Event, HistoryLimits, WatchCache, encode
 from apiserver.storage.watcher import Bookmark, Failure, WatchItem
 
@@ -26,13 +25,13 @@ def thing(name: str, rv: int, *, namespace: str = "a", uid: str = "", **labels: 
     return encode(THINGS, {"metadata": metadata})
 
 
-def filled(*objects: CachedObject, rv: int = 10, **settings: Any) -> WatchCache:
+def make_cache(*objects: CachedObject, rv: int = 10, **settings: Any) -> WatchCache:
     cache = WatchCache(THINGS, **settings)
     cache.replace(objects, rv)
     return cache
 
 
-def told(items: Sequence[WatchItem]) -> list[str]:
+def lines_of(items: Sequence[WatchItem]) -> list[str]:
     lines = []
     for item in items:
         if isinstance(item, Event):
@@ -44,50 +43,52 @@ def told(items: Sequence[WatchItem]) -> list[str]:
     return lines
 
 
-async def drained(changes: CacheWatcher) -> list[str]:
-    """All that is still to be told, once the watch is ended."""
+async def remaining_lines(changes: CacheWatcher) -> list[str]:
+    """End the watch and return its pending events."""
     changes.end()
-    return [line for batch in [told(batch) async for batch in changes] for line in batch]
+    return [line for batch in [lines_of(batch) async for batch in changes] for line in batch]
 
 
 async def test_a_watch_from_a_list_misses_and_repeats_nothing() -> None:
-    cache = filled(thing("x", 5))
+    cache = make_cache(thing("x", 5))
     cache.apply("MODIFIED", thing("x", 11))
     changes = await cache.watch("", WatchOptions(resource_version=10))
     cache.apply("ADDED", thing("y", 12))
     cache.apply("DELETED", thing("x", 13))
-    assert await drained(changes) == ["MODIFIED x@11", "ADDED y@12", "DELETED x@13"]
+    assert await remaining_lines(changes) == ["MODIFIED x@11", "ADDED y@12", "DELETED x@13"]
 
 
-async def test_a_watch_can_be_resumed_from_every_event() -> None:
-    cache = filled(thing("x", 5))
+async def test_a_watch_can_resume_from_every_event() -> None:
+    cache = make_cache(thing("x", 5))
     for rv in range(11, 20):
         cache.apply("MODIFIED", thing("x", rv))
     for rv in range(10, 20):
         changes = await cache.watch("", WatchOptions(resource_version=rv))
-        assert await drained(changes) == [f"MODIFIED x@{later}" for later in range(rv + 1, 20)]
+        assert await remaining_lines(changes) == [f"MODIFIED x@{later}" for later in range(rv + 1, 20)]
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        pytest.param(WatchOptions(), ["ADDED x@5", "ADDED y@6"], id="no version starts with the state"),
-        pytest.param(WatchOptions(resource_version=0), ["ADDED x@5", "ADDED y@6"], id="so does any version"),
-        pytest.param(WatchOptions(resource_version=0, send_initial_events=False), [], id="unless told not to"),
+        pytest.param(WatchOptions(), ["ADDED x@5", "ADDED y@6"], id="no version starts with the current objects"),
+        pytest.param(WatchOptions(resource_version=0), ["ADDED x@5", "ADDED y@6"], id="so does version 0"),
+        pytest.param(
+            WatchOptions(resource_version=0, send_initial_events=False), [], id="version 0 without initial events"
+        ),
         pytest.param(
             WatchOptions(send_initial_events=True, allow_bookmarks=True),
             ["ADDED x@5", "ADDED y@6", "BOOKMARK 10 end"],
-            id="a streaming list marks its end",
+            id="a streaming list ends with a bookmark",
         ),
         pytest.param(
             WatchOptions(send_initial_events=True, resource_version=7),
             ["ADDED x@5", "ADDED y@6"],
-            id="but only where bookmarks are wanted",
+            id="a streaming list without bookmarks",
         ),
         pytest.param(
             WatchOptions(allow_bookmarks=True),
             ["ADDED x@5", "ADDED y@6", "BOOKMARK 10 end"],
-            id="the state without being asked for is marked too",
+            id="initial events without sendInitialEvents end with a bookmark, too",
         ),
         pytest.param(
             WatchOptions(
@@ -97,28 +98,28 @@ async def test_a_watch_can_be_resumed_from_every_event() -> None:
                 resource_version=9,
             ),
             ["BOOKMARK 10 end"],
-            id="an empty state has an end as well",
+            id="an empty streaming list ends with a bookmark, too",
         ),
     ],
 )
-async def test_a_watch_may_start_with_the_state(options: WatchOptions, expected: list[str]) -> None:
-    cache = filled(thing("x", 5), thing("y", 6))
+async def test_a_watch_may_start_with_the_current_objects(options: WatchOptions, expected: list[str]) -> None:
+    cache = make_cache(thing("x", 5), thing("y", 6))
     changes = await cache.watch("", options)
-    assert await drained(changes) == expected
+    assert await remaining_lines(changes) == expected
 
 
-async def test_what_happens_while_the_state_is_sent_follows_it() -> None:
-    cache = filled(*(thing(f"x{number:03}", 5) for number in range(600)))
+async def test_changes_during_the_initial_events_follow_them() -> None:
+    cache = make_cache(*(thing(f"x{number:03}", 5) for number in range(600)))
     changes = await cache.watch("", WatchOptions(send_initial_events=True, allow_bookmarks=True))
     first = await anext(changes)
     cache.apply("MODIFIED", thing("x000", 11))
-    rest = await drained(changes)
-    assert len(told(first) + rest) == 602
+    rest = await remaining_lines(changes)
+    assert len(lines_of(first) + rest) == 602
     assert rest[-2:] == ["BOOKMARK 10 end", "MODIFIED x000@11"]
 
 
-async def test_a_start_that_is_no_longer_held_is_expired() -> None:
-    cache = filled(thing("x", 5), history=HistoryLimits(size=1))
+async def test_a_start_older_than_the_history_is_expired() -> None:
+    cache = make_cache(thing("x", 5), history=HistoryLimits(size=1))
     cache.apply("MODIFIED", thing("x", 11))
     with pytest.raises(errors.Expired) as expired:
         await cache.watch("", WatchOptions(resource_version=10))
@@ -126,23 +127,23 @@ async def test_a_start_that_is_no_longer_held_is_expired() -> None:
     assert cache.watchers == 0
 
 
-async def test_a_watch_from_the_future_tells_only_what_comes_after_it() -> None:
-    cache = filled(bookmark_interval=0.0)
+async def test_a_watch_from_a_future_version_receives_only_later_events() -> None:
+    cache = make_cache(bookmark_interval=0.0)
     changes = await cache.watch("", WatchOptions(resource_version=12, allow_bookmarks=True))
-    assert told(await anext(changes)) == []
+    assert lines_of(await anext(changes)) == []
     for rv in (11, 12, 13):
         cache.apply("MODIFIED", thing("x", rv))
-    assert await drained(changes) == ["MODIFIED x@13"]
+    assert await remaining_lines(changes) == ["MODIFIED x@13"]
 
 
-async def test_a_streaming_list_of_the_future_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watchcache, "_CATCH_UP_SECONDS", 0.01)
+async def test_a_streaming_list_at_a_future_version_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_cache, "_CATCH_UP_SECONDS", 0.01)
     with pytest.raises(errors.TooLargeResourceVersion):
-        await filled().watch("", WatchOptions(resource_version=11, send_initial_events=True))
+        await make_cache().watch("", WatchOptions(resource_version=11, send_initial_events=True))
 
 
-async def test_a_selector_sees_objects_come_and_go() -> None:
-    cache = filled(thing("x", 5, l="a"))
+async def test_objects_that_start_or_stop_matching_are_added_or_deleted() -> None:
+    cache = make_cache(thing("x", 5, l="a"))
     watches = {
         name: await cache.watch("", WatchOptions(resource_version=10, label_selector=parse_label_selector(text)))
         for name, text in {"a": "l=a", "b": "l=b", "either": "l in (a,b)", "none": "!l"}.items()
@@ -151,7 +152,7 @@ async def test_a_selector_sees_objects_come_and_go() -> None:
     cache.apply("MODIFIED", thing("x", 12, l="b"))
     cache.apply("MODIFIED", thing("x", 13, l="a"))
     cache.apply("DELETED", thing("x", 14, l="a"))
-    assert {name: await drained(changes) for name, changes in watches.items()} == {
+    assert {name: await remaining_lines(changes) for name, changes in watches.items()} == {
         "a": ["DELETED x@11", "ADDED x@13", "DELETED x@14"],
         "b": ["ADDED x@11", "MODIFIED x@12", "DELETED x@13"],
         "either": ["MODIFIED x@11", "MODIFIED x@12", "MODIFIED x@13", "DELETED x@14"],
@@ -159,8 +160,8 @@ async def test_a_selector_sees_objects_come_and_go() -> None:
     }
 
 
-async def test_an_object_that_leaves_a_selection_is_shown_as_it_was_known() -> None:
-    cache = filled(thing("x", 5, l="a"))
+async def test_the_event_of_an_object_that_stops_matching_has_its_last_matching_content() -> None:
+    cache = make_cache(thing("x", 5, l="a"))
     options = WatchOptions(resource_version=10, label_selector=parse_label_selector("l=a"))
     changes = await cache.watch("", options)
     cache.apply("MODIFIED", thing("x", 11, l="b"))
@@ -175,72 +176,74 @@ async def test_an_object_that_leaves_a_selection_is_shown_as_it_was_known() -> N
     [
         pytest.param("", "", ["ADDED x@11", "ADDED y@12", "ADDED x@13"], id="everything"),
         pytest.param("a", "", ["ADDED x@11", "ADDED y@12"], id="a namespace"),
-        pytest.param("a", "metadata.name=x", ["ADDED x@11"], id="an object that is not there yet"),
-        pytest.param("", "metadata.name=x", ["ADDED x@11", "ADDED x@13"], id="a name everywhere"),
+        pytest.param("a", "metadata.name=x", ["ADDED x@11"], id="an object that does not exist yet"),
+        pytest.param("", "metadata.name=x", ["ADDED x@11", "ADDED x@13"], id="a name in all namespaces"),
         pytest.param("", "metadata.namespace=b", ["ADDED x@13"], id="a namespace as a field"),
         pytest.param("a", "metadata.namespace=b", [], id="a contradiction"),
         pytest.param("a", "metadata.name!=x", ["ADDED y@12"], id="any name but one"),
     ],
 )
 @pytest.mark.parametrize("missed", [pytest.param(True, id="missed"), pytest.param(False, id="live")])
-async def test_a_watch_is_told_what_it_is_about(namespace: str, fields: str, expected: list[str], missed: bool) -> None:
-    cache = filled()
+async def test_a_watch_receives_the_events_that_it_selects(
+    namespace: str, fields: str, expected: list[str], missed: bool
+) -> None:
+    cache = make_cache()
     options = WatchOptions(resource_version=10, field_selector=parse_field_selector(fields))
     changes = None if missed else await cache.watch(namespace, options)
     cache.apply("ADDED", thing("x", 11))
     cache.apply("ADDED", thing("y", 12))
     cache.apply("ADDED", thing("x", 13, namespace="b"))
-    assert await drained(changes or await cache.watch(namespace, options)) == expected
+    assert await remaining_lines(changes or await cache.watch(namespace, options)) == expected
 
 
-async def test_an_unrelated_watch_is_not_even_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    cache = filled()
-    asked: list[str] = []
-    offer = CacheWatcher.add
+async def test_events_are_not_offered_to_unrelated_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = make_cache()
+    offered: list[str] = []
+    add = CacheWatcher.add
 
-    def note(changes: CacheWatcher, event: Event) -> None:
-        asked.append(changes.selection.namespace + "/" + changes.selection.name)
-        offer(changes, event)
+    def record(changes: CacheWatcher, event: Event) -> None:
+        offered.append(changes.selection.namespace + "/" + changes.selection.name)
+        add(changes, event)
 
-    monkeypatch.setattr(CacheWatcher, "add", note)
+    monkeypatch.setattr(CacheWatcher, "add", record)
     for namespace, fields in (("a", ""), ("b", ""), ("a", "metadata.name=x"), ("a", "metadata.name=y")):
         await cache.watch(namespace, WatchOptions(resource_version=10, field_selector=parse_field_selector(fields)))
     cache.apply("ADDED", thing("x", 11))
-    assert asked == ["a/", "a/x"]
+    assert offered == ["a/", "a/x"]
 
 
-async def test_all_watches_are_told_the_same_frame() -> None:
-    cache = filled()
+async def test_all_watches_share_an_event() -> None:
+    cache = make_cache()
     watches = [await cache.watch("", WatchOptions(resource_version=10)) for _ in range(3)]
     cache.apply("ADDED", thing("x", 11))
     assert len({id(event) for changes in watches for event in await anext(changes)}) == 1
 
 
-async def test_a_quiet_watch_gets_bookmarks() -> None:
-    cache = filled(bookmark_interval=0.01)
+async def test_an_idle_watch_receives_bookmarks() -> None:
+    cache = make_cache(bookmark_interval=0.01)
     changes = await cache.watch("", WatchOptions(resource_version=10, allow_bookmarks=True))
     cache.advance(15)
-    assert told(await anext(changes)) == ["BOOKMARK 15"]
+    assert lines_of(await anext(changes)) == ["BOOKMARK 15"]
     cache.apply("ADDED", thing("x", 16))
-    assert told(await anext(changes)) == ["ADDED x@16"]
-    assert told(await anext(changes)) == ["BOOKMARK 16"]
+    assert lines_of(await anext(changes)) == ["ADDED x@16"]
+    assert lines_of(await anext(changes)) == ["BOOKMARK 16"]
 
 
-async def test_a_bookmark_comes_shortly_before_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "_LAST_BOOKMARK_SECONDS", 0.98)
-    cache = filled(bookmark_interval=60)
+async def test_a_bookmark_is_sent_shortly_before_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watcher, "_LAST_BOOKMARK_SECONDS", 0.98)
+    cache = make_cache(bookmark_interval=60)
     changes = await cache.watch("", WatchOptions(resource_version=10, allow_bookmarks=True, timeout_seconds=1))
-    assert [told(batch) async for batch in changes] == [["BOOKMARK 10"], []]
+    assert [lines_of(batch) async for batch in changes] == [["BOOKMARK 10"], []]
 
 
-async def test_there_are_no_bookmarks_unless_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "_IDLE_SECONDS", 0.01)
-    changes = await filled(bookmark_interval=0.0).watch("", WatchOptions(resource_version=10))
+async def test_bookmarks_are_sent_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watcher, "_IDLE_SECONDS", 0.01)
+    changes = await make_cache(bookmark_interval=0.0).watch("", WatchOptions(resource_version=10))
     assert await anext(changes) == []
 
 
-async def test_a_deadline_ends_a_watch() -> None:
-    cache = filled()
+async def test_a_watch_ends_at_its_deadline() -> None:
+    cache = make_cache()
     changes = await cache.watch("", WatchOptions(resource_version=10, timeout_seconds=1))
     changes.deadline -= 0.99
     assert [batch async for batch in changes] == [[]]
@@ -248,7 +251,7 @@ async def test_a_deadline_ends_a_watch() -> None:
 
 
 async def test_the_default_deadlines_are_spread_over_half_an_hour() -> None:
-    cache = filled()
+    cache = make_cache()
     now = (await cache.watch("", WatchOptions())).deadline
     deadlines = [(await cache.watch("", WatchOptions())).deadline - now for _ in range(50)]
     assert max(deadlines) - min(deadlines) > 60
@@ -256,16 +259,16 @@ async def test_the_default_deadlines_are_spread_over_half_an_hour() -> None:
 
 
 async def test_closing_the_cache_ends_all_watches_cleanly() -> None:
-    cache = filled()
+    cache = make_cache()
     watches = [await cache.watch("", WatchOptions(resource_version=10)) for _ in range(3)]
     cache.apply("ADDED", thing("x", 11))
     cache.close()
-    assert [[told(batch) async for batch in changes] for changes in watches] == [[["ADDED x@11"]]] * 3
+    assert [[lines_of(batch) async for batch in changes] for changes in watches] == [[["ADDED x@11"]]] * 3
     assert cache.watchers == 0
 
 
-async def test_a_list_that_contradicts_what_is_held_ends_all_watches_with_410() -> None:
-    cache = filled(thing("x", 5))
+async def test_an_older_list_ends_all_watches_with_410() -> None:
+    cache = make_cache(thing("x", 5))
     changes = await cache.watch("", WatchOptions(resource_version=10))
     cache.replace([thing("x", 3)], 4)
     (failure,) = await anext(changes)
@@ -277,25 +280,25 @@ async def test_a_list_that_contradicts_what_is_held_ends_all_watches_with_410() 
         await cache.watch("", WatchOptions(resource_version=3))
 
 
-async def test_a_client_that_falls_behind_the_history_is_cut() -> None:
-    cache = filled(history=HistoryLimits(events=5, seconds=0), clock=iter(range(1000)).__next__)
+async def test_a_watch_that_falls_behind_the_history_is_terminated() -> None:
+    cache = make_cache(history=HistoryLimits(events=5, seconds=0), clock=iter(range(1000)).__next__)
     slow = await cache.watch("", WatchOptions(resource_version=10))
     quick = await cache.watch("", WatchOptions(resource_version=10))
-    cuts: list[str] = []
-    slow.on_terminate(lambda: cuts.append("slow"))
-    quick.on_terminate(lambda: cuts.append("quick"))
-    heard: list[str] = []
+    terminated: list[str] = []
+    slow.on_terminate(lambda: terminated.append("slow"))
+    quick.on_terminate(lambda: terminated.append("quick"))
+    received: list[str] = []
     for rv in range(11, 31):
         cache.apply("MODIFIED", thing("x", rv))
-        heard += told(await anext(quick))
-    assert cuts == ["slow"]
-    assert len(heard) == 20
+        received += lines_of(await anext(quick))
+    assert terminated == ["slow"]
+    assert len(received) == 20
     assert [batch async for batch in slow] == []
     assert cache.watchers == 1
 
 
-async def test_a_closed_watch_costs_nothing_any_more() -> None:
-    cache = filled()
+async def test_a_closed_watch_leaves_the_cache() -> None:
+    cache = make_cache()
     changes = await cache.watch("a", WatchOptions())
     await changes.aclose()
     await changes.aclose()
@@ -303,17 +306,17 @@ async def test_a_closed_watch_costs_nothing_any_more() -> None:
     assert [batch async for batch in changes] == []
 
 
-def test_a_wait_of_no_time_at_all_is_one_that_an_event_may_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """uvloop's handle of what is due at once does not know when that is."""
-    monkeypatch.setattr(watch, "_IDLE_SECONDS", 0.0003)
+def test_an_event_ends_even_a_wait_of_zero_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """uvloop's handle of a timer that is due immediately has no time."""
+    monkeypatch.setattr(watcher, "_IDLE_SECONDS", 0.0003)
 
     async def main() -> list[str]:
-        cache, lines = filled(thing("x", 5)), list[str]()
+        cache, lines = make_cache(thing("x", 5)), list[str]()
         changes = await cache.watch("", WatchOptions(resource_version=10))
 
         async def read() -> None:
             async for batch in changes:
-                lines.extend(told(batch))
+                lines.extend(lines_of(batch))
 
         reading = asyncio.ensure_future(read())
         for rv in range(11, 211):

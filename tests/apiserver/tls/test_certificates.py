@@ -1,4 +1,4 @@
-"""Certificates that are made here, and what is read from them."""
+"""Creating and inspecting certificates."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def test_a_client_certificate_names_user_and_groups() -> None:
     assert list(usage) == [ExtendedKeyUsageOID.CLIENT_AUTH]
 
 
-def test_a_serving_certificate_serves_names_and_addresses() -> None:
+def test_a_serving_certificate_is_valid_for_names_and_addresses() -> None:
     pair = certificates.make_serving(CA, ["localhost", "127.0.0.1"], now=NOW)
     assert certificates.valid_for_names(pair.certificate, ["127.0.0.1", "localhost"])
     assert not certificates.valid_for_names(pair.certificate, ["localhost", "example.org"])
 
 
-def test_a_client_certificate_serves_nothing() -> None:
+def test_a_client_certificate_is_valid_for_no_name() -> None:
     assert not certificates.valid_for_names(certificates.make_client(CA, "alice").certificate, ["alice"])
 
 
-def test_it_is_told_which_ca_issued_a_certificate() -> None:
+def test_issued_by_checks_the_signature_and_not_the_name() -> None:
     pair = certificates.make_client(CA, "alice", now=NOW)
     namesake = certificates.make_ca("test-ca", now=NOW)
     assert certificates.issued_by(pair.certificate, namesake.certificate + CA.certificate)
@@ -58,12 +58,12 @@ def test_expiry_is_that_of_the_first_certificate() -> None:
     assert certificates.expiry(pair.certificate + CA.certificate) == NOW + timedelta(days=1)
 
 
-def test_no_certificate_at_all_is_an_error() -> None:
+def test_a_bundle_without_certificates_is_an_error() -> None:
     with pytest.raises(ValueError, match="no certificate"):
         certificates.expiry(b"nothing here")
 
 
-def test_text_around_certificates_is_passed_over() -> None:
+def test_text_around_certificates_is_ignored() -> None:
     bundle = b"# the old one\n" + CA.certificate + b"\n# the new one\n" + CA.certificate
     assert len(certificates.parse_bundle(bundle)) == 2
 
@@ -74,5 +74,5 @@ def test_a_damaged_certificate_is_an_error() -> None:
         certificates.parse_bundle(damaged)
 
 
-def test_a_private_key_is_not_shown() -> None:
+def test_repr_does_not_show_the_private_key() -> None:
     assert "PRIVATE" not in repr(CA)
