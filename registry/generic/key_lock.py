@@ -18,7 +18,7 @@ class KeyLock:
         self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
 
     def hold(self, key: Hashable, *, contended: bool) -> AbstractAsyncContextManager[None]:
-        """The lock of the key for one attempt, or no lock at all unless an earlier attempt has been `contended`."""
+        """The lock of the key, for one attempt. Without `contended`, as in a first attempt, it is a no-op."""
         if not contended:
             return nullcontext()
         lock = self._locks.get(key)

@@ -89,7 +89,7 @@ class Tables:
 
     @classmethod
     def open(cls, path: Path) -> Tables:
-        """Raises DatabaseUnusable."""
+        """Opens or creates the file. Raises DatabaseUnusable."""
         try:
             # the file contains Secrets; SQLite creates its other files with the same mode
             os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))

@@ -92,7 +92,7 @@ class RbacFeed:
     def _on_list(self, kind: RbacKindFeed, rv: int) -> None:
         self._first_versions.setdefault(kind, rv)
         if len(self._first_versions) == _KINDS and not self.synced.is_set():
-            self._history.begin(max(self._first_versions.values()))
+            self._history.start_recording(max(self._first_versions.values()))
             self.synced.set()
 
 

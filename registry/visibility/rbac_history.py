@@ -44,10 +44,10 @@ class RbacHistory:
         self._listeners: list[Listener] = []
 
     def subscribe(self, listener: Listener) -> None:
-        """Calls `listener` for every change after `begin`. Nobody can depend on an earlier state."""
+        """Calls `listener` for every change after recording has started; no watch depends on earlier ones."""
         self._listeners.append(listener)
 
-    def begin(self, rv: int) -> None:
+    def start_recording(self, rv: int) -> None:
         """Starts recording: everything has been listed up to `rv`."""
         self.first_rv = self.rv = max(self.rv, rv)
         self.started_at = self._clock()

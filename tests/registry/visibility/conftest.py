@@ -16,7 +16,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def history(clock: Clock) -> RbacHistory:
-    made = RbacHistory(clock=clock, max_changes=4)
-    made.put_role(rbac.make_role_key("", "view"), (GET,), 5)
-    made.begin(10)
-    return made
+    history = RbacHistory(clock=clock, max_changes=4)
+    history.put_role(rbac.make_role_key("", "view"), (GET,), 5)
+    history.start_recording(10)
+    return history

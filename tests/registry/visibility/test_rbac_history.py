@@ -38,7 +38,7 @@ def test_past_states_are_reconstructed(clock: Clock) -> None:
     """Every recorded state can be reconstructed after later changes."""
     rng = random.Random(3)
     history = RbacHistory(clock=clock)
-    history.begin(1)
+    history.start_recording(1)
     expected_states: list[tuple[float, list[VisibleNamespaces]]] = []
     for step in range(60):
         clock.now += 1
@@ -54,7 +54,7 @@ async def test_visibility_is_current_after_every_change(clock: Clock) -> None:
     """Subscribers are notified only of differences."""
     rng = random.Random(5)
     history = RbacHistory(clock=clock)
-    history.begin(1)
+    history.start_recording(1)
     synced = asyncio.Event()
     synced.set()
     visibility_source = [await RbacVisibility(history, BOTH, synced=synced).for_user(user) for user in USERS]
