@@ -52,7 +52,7 @@ def test_a_tenant_admin_may_not_set_the_host_in_a_dry_run(tenant_admin: Client, 
 def test_a_tenant_admin_may_not_change_the_host(
     tenant_admin: Client, tenants: Tenants, unique: str, kind: str, body: Any
 ) -> None:
-    """R-243."""
+    """Not with a merge or JSON patch, and not by removing the host (R-243)."""
     name = tenants.create(spec={"host": f"{unique}.example.com"})["metadata"]["name"]
     answer = tenant_admin.request("PATCH", tenants_path(ROOT, name), body, content_type=kind)
     assert is_host_denial(answer.expect(403))
@@ -60,7 +60,7 @@ def test_a_tenant_admin_may_not_change_the_host(
 
 
 def test_a_tenant_admin_may_not_change_the_host_by_apply(tenant_admin: Client, tenants: Tenants, unique: str) -> None:
-    """R-243."""
+    """Not even with `force` (R-243)."""
     name = tenants.create(spec={"host": f"{unique}.example.com"})["metadata"]["name"]
     body = {
         "apiVersion": "apps.cozystack.io/v1alpha1",

@@ -48,34 +48,34 @@ def test_permission_to_get_tenants_shows_them_and_their_namespace(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
     """The namespace is shown as a TenantNamespace (R-325, API-25)."""
-    mine, other = tenants.create_with_namespace(), tenants.create_with_namespace()
-    name = create_child(tenants, mine)
+    granted, other = tenants.create_with_namespace(), tenants.create_with_namespace()
+    name = create_child(tenants, granted)
     create_child(tenants, other)
     client = cluster.client(unique)
-    access.bind(unique, mine, user_subject(unique))
+    access.bind(unique, granted, user_subject(unique))
     wait_until_listed(client, tenants_path(), [name])
-    wait_until_listed(client, NAMESPACES, [mine])
-    assert list_names(client, tenants_path(mine)) == [name]
+    wait_until_listed(client, NAMESPACES, [granted])
+    assert list_names(client, tenants_path(granted)) == [name]
     assert list_names(client, tenants_path(other)) == []
-    shown = client.get(f"{NAMESPACES}/{mine}").expect(200)
+    shown = client.get(f"{NAMESPACES}/{granted}").expect(200)
     listed = client.get(NAMESPACES).expect(200)["items"][0]
     assert shown == {"apiVersion": shown["apiVersion"], "kind": "TenantNamespace", **listed}
-    assert shown["metadata"]["uid"] == tenants.client.get(f"/api/v1/namespaces/{mine}").json()["metadata"]["uid"]
+    assert shown["metadata"]["uid"] == tenants.client.get(f"/api/v1/namespaces/{granted}").json()["metadata"]["uid"]
 
 
 def test_a_binding_to_unrelated_permissions_shows_nothing(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
     """Other resources, other verbs and resource names do not count (API-23)."""
-    mine = tenants.create_with_namespace()
-    create_child(tenants, mine)
-    access.create_role("empty", mine)
-    access.create_role("pods", mine, {"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]})
-    access.create_role("listing", mine, {**GET_TENANTS, "verbs": ["list", "watch"]})
-    access.create_role("named", mine, {**GET_TENANTS, "resourceNames": ["x"]})
-    access.create_role("status", mine, {**GET_TENANTS, "resources": ["tenants/status"]})
+    granted = tenants.create_with_namespace()
+    create_child(tenants, granted)
+    access.create_role("empty", granted)
+    access.create_role("pods", granted, {"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]})
+    access.create_role("listing", granted, {**GET_TENANTS, "verbs": ["list", "watch"]})
+    access.create_role("named", granted, {**GET_TENANTS, "resourceNames": ["x"]})
+    access.create_role("status", granted, {**GET_TENANTS, "resources": ["tenants/status"]})
     for role in ("empty", "pods", "listing", "named", "status"):
-        access.bind(role, mine, user_subject(unique), role)
+        access.bind(role, granted, user_subject(unique), role)
     # once the last binding is visible, all earlier ones have been processed
     second = tenants.create_with_namespace()
     access.bind(unique, second, user_subject(unique))
@@ -87,13 +87,13 @@ def test_bindings_of_groups_service_accounts_and_the_whole_cluster_apply(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
     """Groups of the user and ClusterRoleBindings count, too (R-332, API-22)."""
-    mine = tenants.create_with_namespace()
-    name = create_child(tenants, mine)
-    access.bind(f"{unique}-group", mine, group_subject(f"{unique}-g"))
+    granted = tenants.create_with_namespace()
+    name = create_child(tenants, granted)
+    access.bind(f"{unique}-group", granted, group_subject(f"{unique}-g"))
     wait_until_listed(cluster.client(unique, [f"{unique}-g"]), tenants_path(), [name])
     access.bind(f"{unique}-all", "", user_subject(f"{unique}-all"))
     reader = cluster.client(f"{unique}-all")
-    wait_until("all namespaces are visible", lambda: mine in list_names(reader, NAMESPACES), seconds=10)
+    wait_until("all namespaces are visible", lambda: granted in list_names(reader, NAMESPACES), seconds=10)
     assert list_names(reader, tenants_path()) == list_names(cluster.client(), tenants_path())
     assert ROOT in list_names(reader, NAMESPACES)
 
@@ -101,12 +101,12 @@ def test_bindings_of_groups_service_accounts_and_the_whole_cluster_apply(
 def test_permission_to_get_a_namespace_shows_it_without_its_tenants(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
-    mine = tenants.create_with_namespace()
-    create_child(tenants, mine)
-    rule = {"apiGroups": [""], "resources": ["namespaces"], "resourceNames": [mine], "verbs": ["get"]}
+    granted = tenants.create_with_namespace()
+    create_child(tenants, granted)
+    rule = {"apiGroups": [""], "resources": ["namespaces"], "resourceNames": [granted], "verbs": ["get"]}
     access.create("clusterroles", {"metadata": {"name": f"{unique}:ns"}, "rules": [rule]})
     access.bind(unique, "", user_subject(unique), f"{unique}:ns")
-    wait_until_listed(cluster.client(unique), NAMESPACES, [mine])
+    wait_until_listed(cluster.client(unique), NAMESPACES, [granted])
     assert list_names(cluster.client(unique), tenants_path()) == []
 
 
@@ -114,10 +114,10 @@ def test_hidden_and_missing_objects_are_indistinguishable(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
     """Neither status, body, selectors nor page metadata reveal a hidden object (R-327)."""
-    hidden, mine = tenants.create_with_namespace(), tenants.create_with_namespace()
+    hidden, granted = tenants.create_with_namespace(), tenants.create_with_namespace()
     name = create_child(tenants, hidden)
-    own = create_child(tenants, mine)
-    access.bind(unique, mine, user_subject(unique))
+    own = create_child(tenants, granted)
+    access.bind(unique, granted, user_subject(unique))
     client = cluster.client(unique)
     wait_until_listed(client, tenants_path(), [own])
     missing = "tenant-nowhere"
@@ -170,43 +170,43 @@ def test_limits_count_visible_objects(cluster: E2eCluster, tenants: Tenants, acc
 def test_deleting_a_collection_deletes_only_visible_objects(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
-    mine = tenants.create_with_namespace()
-    name = create_child(tenants, mine)
-    access.create_role("deleting", mine, {**GET_TENANTS, "verbs": ["deletecollection", "delete", "list"]})
-    access.bind("deleting", mine, user_subject(unique), "deleting")
+    granted = tenants.create_with_namespace()
+    name = create_child(tenants, granted)
+    access.create_role("deleting", granted, {**GET_TENANTS, "verbs": ["deletecollection", "delete", "list"]})
+    access.bind("deleting", granted, user_subject(unique), "deleting")
     client = cluster.client(unique)
     wait_until(
         "the role is in effect",
-        lambda: client.request("DELETE", tenants_path(mine), query={"dryRun": "All"}).status == 200,
+        lambda: client.request("DELETE", tenants_path(granted), query={"dryRun": "All"}).status == 200,
         seconds=10,
     )
-    assert client.request("DELETE", tenants_path(mine)).expect(200).get("items") == []
-    assert tenants.client.get(tenants_path(mine, name)).status == 200
+    assert client.request("DELETE", tenants_path(granted)).expect(200).get("items") == []
+    assert tenants.client.get(tenants_path(granted, name)).status == 200
 
 
 def test_a_watch_adds_granted_objects_and_deletes_revoked_ones(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
     """Within two seconds, with a bookmark after each event (API-24)."""
-    mine = tenants.create_with_namespace()
-    name = create_child(tenants, mine)
-    tenants.wait("the tenant has conditions", lambda: tenants.get(name, mine)["status"].get("conditions"))
+    granted = tenants.create_with_namespace()
+    name = create_child(tenants, granted)
+    tenants.wait("the tenant has conditions", lambda: tenants.get(name, granted)["status"].get("conditions"))
     client = cluster.client(unique)
     with open_watch(client, tenants_path()) as of_tenants, open_watch(client, NAMESPACES) as of_namespaces:
         started = time.monotonic()
-        access.bind(unique, mine, user_subject(unique))
-        for frames, expected in ((of_tenants, name), (of_namespaces, mine)):
+        access.bind(unique, granted, user_subject(unique))
+        for frames, expected in ((of_tenants, name), (of_namespaces, granted)):
             seen = WatchReader(frames)
             added = seen.wait_for_event("ADDED", expected)
             assert added["metadata"]["resourceVersion"]
             seen.wait_for_bookmark()
         assert time.monotonic() - started < 2
         # events of visible objects arrive as usual
-        tenants.patch(name, {"metadata": {"labels": {"e2e": unique}}}, mine)
+        tenants.patch(name, {"metadata": {"labels": {"e2e": unique}}}, granted)
         assert WatchReader(of_tenants).wait_for_event("MODIFIED", name)["metadata"]["labels"] == {"e2e": unique}
         started = time.monotonic()
-        access.delete(ROLEBINDINGS, unique, mine)
-        for frames, expected in ((of_tenants, name), (of_namespaces, mine)):
+        access.delete(ROLEBINDINGS, unique, granted)
+        for frames, expected in ((of_tenants, name), (of_namespaces, granted)):
             seen = WatchReader(frames)
             deleted = seen.wait_for_event("DELETED", expected)
             assert set(deleted) == {"apiVersion", "kind", "metadata"}
@@ -219,38 +219,38 @@ def test_a_watch_adds_granted_objects_and_deletes_revoked_ones(
 def test_a_changed_role_grants_or_revokes_visibility(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
-    mine = tenants.create_with_namespace()
+    granted = tenants.create_with_namespace()
     client = cluster.client(unique)
-    access.create_role("some", mine)
-    access.bind("some", mine, user_subject(unique), "some")
+    access.create_role("some", granted)
+    access.bind("some", granted, user_subject(unique), "some")
     with open_watch(client, NAMESPACES) as frames:
         seen = WatchReader(frames)
-        access.replace_rules("some", mine, GET_TENANTS)
-        seen.wait_for_event("ADDED", mine)
-        access.replace_rules("some", mine, {**GET_TENANTS, "verbs": ["list"]})
-        seen.wait_for_event("DELETED", mine)
-        access.replace_rules("some", mine, GET_TENANTS)
-        seen.wait_for_event("ADDED", mine)
-        access.delete(ROLES, "some", mine)
-        seen.wait_for_event("DELETED", mine)
+        access.replace_rules("some", granted, GET_TENANTS)
+        seen.wait_for_event("ADDED", granted)
+        access.replace_rules("some", granted, {**GET_TENANTS, "verbs": ["list"]})
+        seen.wait_for_event("DELETED", granted)
+        access.replace_rules("some", granted, GET_TENANTS)
+        seen.wait_for_event("ADDED", granted)
+        access.delete(ROLES, "some", granted)
+        seen.wait_for_event("DELETED", granted)
 
 
 def test_a_deleted_namespace_is_reported_whatever_is_deleted_first(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
     """The binding and the namespace may be deleted in either order (API-24)."""
-    mine = tenants.create_with_namespace()
-    access.bind(unique, mine, user_subject(unique))
+    granted = tenants.create_with_namespace()
+    access.bind(unique, granted, user_subject(unique))
     client = cluster.client(unique)
-    wait_until_listed(client, NAMESPACES, [mine])
+    wait_until_listed(client, NAMESPACES, [granted])
     tenant = next(
         each
         for each in tenants.client.get(tenants_path(ROOT)).expect(200)["items"]
-        if each["status"]["namespace"] == mine
+        if each["status"]["namespace"] == granted
     )
     with open_watch(client, NAMESPACES) as frames:
         assert tenants.client.request("DELETE", tenants_path(ROOT, tenant["metadata"]["name"])).status == 200
-        WatchReader(frames).wait_for_event("DELETED", mine)
+        WatchReader(frames).wait_for_event("DELETED", granted)
 
 
 def test_a_resumed_watch_reports_what_was_granted_and_revoked_meanwhile(
@@ -274,11 +274,11 @@ def test_a_resumed_watch_reports_what_was_granted_and_revoked_meanwhile(
 def test_a_watch_list_begins_with_the_visible_objects(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
-    mine = tenants.create_with_namespace()
+    granted = tenants.create_with_namespace()
     tenants.create_with_namespace()
-    access.bind(unique, mine, user_subject(unique))
+    access.bind(unique, granted, user_subject(unique))
     client = cluster.client(unique)
-    wait_until_listed(client, NAMESPACES, [mine])
+    wait_until_listed(client, NAMESPACES, [granted])
     query = {
         "watch": "true",
         "allowWatchBookmarks": "true",
@@ -287,7 +287,7 @@ def test_a_watch_list_begins_with_the_visible_objects(
     }
     with client.stream(NAMESPACES, query=query, seconds=30) as frames:
         first, end = next(frames), next(frames)
-    assert (first["type"], first["object"]["metadata"]["name"]) == ("ADDED", mine)
+    assert (first["type"], first["object"]["metadata"]["name"]) == ("ADDED", granted)
     assert end["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
@@ -295,15 +295,15 @@ def test_kubectl_shows_users_what_is_visible_to_them(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
     """Tables of visible objects, and a rejected delete (R-326)."""
-    mine = tenants.create_with_namespace()
-    name = create_child(tenants, mine)
-    access.bind(unique, mine, user_subject(unique))
+    granted = tenants.create_with_namespace()
+    name = create_child(tenants, granted)
+    access.bind(unique, granted, user_subject(unique))
     wait_until_listed(cluster.client(unique), tenants_path(), [name])
     lines = cluster.kubectl("get", "tenants", "-A", as_user=unique).stdout.splitlines()
-    assert [line.split()[:2] for line in lines[1:]] == [[mine, name]]
+    assert [line.split()[:2] for line in lines[1:]] == [[granted, name]]
     lines = cluster.kubectl("get", "tenantnamespaces", as_user=unique).stdout.splitlines()
-    assert [line.split()[:2] for line in lines] == [["NAME", "STATUS"], [mine, "Active"]]
-    rejected = cluster.kubectl("delete", "tenantnamespaces", mine, as_user=unique, status=1)
+    assert [line.split()[:2] for line in lines] == [["NAME", "STATUS"], [granted, "Active"]]
+    rejected = cluster.kubectl("delete", "tenantnamespaces", granted, as_user=unique, status=1)
     assert "does not allow this method" in rejected.stderr or "forbidden" in rejected.stderr
 
 

@@ -21,10 +21,10 @@ def test_a_plain_list_is_forbidden_and_the_filtered_one_is_not(
     cluster: E2eCluster, tenants: Tenants, unique: str
 ) -> None:
     """RBAC alone cannot restrict a list to the namespaces that a user may see (R-324, R-325)."""
-    mine = tenants.create_with_namespace()
+    granted = tenants.create_with_namespace()
     tenants.create_with_namespace()
-    cluster.grant(unique, "cozy:tenant:view", mine)
-    wait_until("the namespace is visible", lambda: list_names(cluster, unique) == [mine])
+    cluster.grant(unique, "cozy:tenant:view", granted)
+    wait_until("the namespace is visible", lambda: list_names(cluster, unique) == [granted])
     rejected = cluster.client(unique).get("/api/v1/namespaces").expect(403)
     wanted = 'cannot list resource "namespaces" in API group "" at the cluster scope'
     assert rejected["message"] == f'namespaces is forbidden: User "{unique}" {wanted}'
@@ -32,42 +32,42 @@ def test_a_plain_list_is_forbidden_and_the_filtered_one_is_not(
 
 def test_kubectl_works_on_the_filtered_list(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """Table, YAML and watch work without permission to list namespaces (R-326)."""
-    mine = tenants.create_with_namespace()
-    cluster.grant(unique, "cozy:tenant:view", mine)
-    wait_until("the namespace is visible", lambda: list_names(cluster, unique) == [mine])
+    granted = tenants.create_with_namespace()
+    cluster.grant(unique, "cozy:tenant:view", granted)
+    wait_until("the namespace is visible", lambda: list_names(cluster, unique) == [granted])
     table = cluster.kubectl("get", "tenantnamespaces", as_user=unique).stdout.splitlines()
-    assert [line.split()[:2] for line in table] == [["NAME", "STATUS"], [mine, "Active"]]
+    assert [line.split()[:2] for line in table] == [["NAME", "STATUS"], [granted, "Active"]]
     shown = yaml.safe_load(cluster.kubectl("get", "tenantnamespaces", "-o", "yaml", as_user=unique).stdout)
-    assert (shown["kind"], [each["metadata"]["name"] for each in shown["items"]]) == ("List", [mine])
+    assert (shown["kind"], [each["metadata"]["name"] for each in shown["items"]]) == ("List", [granted])
     assert shown["items"][0]["kind"] == "TenantNamespace"
     watched = cluster.kubectl(
         "get", "tenantnamespaces", "-w", "--no-headers", "--request-timeout=2s", as_user=unique, status=None
     )
-    assert {line.split()[0] for line in watched.stdout.splitlines()} == {mine}
+    assert {line.split()[0] for line in watched.stdout.splitlines()} == {granted}
 
 
 @pytest.mark.parametrize("kind", ["labelSelector", "fieldSelector"])
 def test_selectors_never_show_hidden_namespaces(cluster: E2eCluster, tenants: Tenants, unique: str, kind: str) -> None:
     """Not even selectors for the labels and fields of hidden namespaces (R-327, API-21)."""
-    mine, second, hidden = (
+    granted, second, hidden = (
         tenants.create_with_namespace(),
         tenants.create_with_namespace(),
         tenants.create_with_namespace(),
     )
-    for namespace in (mine, second):
+    for namespace in (granted, second):
         cluster.grant(unique, "cozy:tenant:view", namespace)
-    own = sorted((mine, second))
+    own = sorted((granted, second))
     wait_until("both namespaces are visible", lambda: list_names(cluster, unique) == own)
     key = {"labelSelector": "kubernetes.io/metadata.name", "fieldSelector": "metadata.name"}[kind]
     expected = {
-        f"{key}={mine}": [mine],
-        f"{key}!={mine}": [second],
+        f"{key}={granted}": [granted],
+        f"{key}!={granted}": [second],
         f"{key}={hidden}": [],
         f"{key}!={hidden}": own,
         f"{key}!=nothing": own,
     }
     if kind == "labelSelector":
-        expected |= {f"{key} in ({hidden},{mine})": [mine], f"{key} notin ({mine})": [second], f"!{key}": []}
+        expected |= {f"{key} in ({hidden},{granted})": [granted], f"{key} notin ({granted})": [second], f"!{key}": []}
         expected |= {f"tenant.cozystack.io/{hidden}": [], "tenant.cozystack.io/tenant-root": own}
     client = cluster.client(unique)
     for selector, visible in expected.items():
@@ -90,14 +90,14 @@ def test_a_selector_without_values_is_a_bad_request(cluster: E2eCluster, path: s
 
 def test_a_filtered_list_sends_no_requests_to_the_cluster(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """The peer lists all RoleBindings for each list (API-26). docs/performance.md has the duration of a list."""
-    mine = tenants.create_with_namespace()
-    cluster.grant(unique, "cozy:tenant:view", mine)
-    wait_until("the namespace is visible", lambda: list_names(cluster, unique) == [mine])
+    granted = tenants.create_with_namespace()
+    cluster.grant(unique, "cozy:tenant:view", granted)
+    wait_until("the namespace is visible", lambda: list_names(cluster, unique) == [granted])
     lists, client = 100, cluster.direct_client()
     before = metric_value(client, "rest_client_requests_total")
     assert before > 0
     for _ in range(lists):
-        assert list_names(cluster, unique) == [mine]
+        assert list_names(cluster, unique) == [granted]
     # background requests of the process continue meanwhile
     assert metric_value(client, "rest_client_requests_total") - before < lists / 4
 
