@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.attacks.proxied_replica import Replica, replica_of
-from tests.attacks.two_tenants import Party, make_party
+from tests.attacks.proxied_replica import Replica, started_replica
+from tests.attacks.two_tenants import TenantAdmin, create_tenant_admin
 from tests.e2e.support.clusters import E2eCluster
 from tests.e2e.support.tenants import Tenants
 
@@ -18,19 +18,19 @@ def cluster(running_cluster: E2eCluster) -> E2eCluster:
 
 
 @pytest.fixture
-def alice(cluster: E2eCluster, tenants: Tenants, unique: str) -> Party:
+def alice(cluster: E2eCluster, tenants: Tenants, unique: str) -> TenantAdmin:
     """Who attacks."""
-    return make_party(cluster, tenants, f"alice-{unique}")
+    return create_tenant_admin(cluster, tenants, f"alice-{unique}")
 
 
 @pytest.fixture
-def bob(cluster: E2eCluster, tenants: Tenants, unique: str) -> Party:
+def bob(cluster: E2eCluster, tenants: Tenants, unique: str) -> TenantAdmin:
     """Whose things are not alice's."""
-    return make_party(cluster, tenants, f"bob-{unique}")
+    return create_tenant_admin(cluster, tenants, f"bob-{unique}")
 
 
 @pytest.fixture(scope="module")
 def replica(cluster: E2eCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replica]:
     """A server of our own on the host, with somebody in between who listens."""
-    with replica_of(cluster, tmp_path_factory.mktemp("replica")) as running:
+    with started_replica(cluster, tmp_path_factory.mktemp("replica")) as running:
         yield running

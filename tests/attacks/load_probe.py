@@ -17,12 +17,12 @@ from tests.e2e.support.https_client import Client
 _SECONDS = 60.0
 _REQUESTS = 60
 _ROUNDS = 3
-_TRIES = 4
+_MAX_ATTEMPTS = 4
 ATTACKERS = 2
-FACTOR = 2.0
+MAX_SLOWDOWN = 2.0
 FLOOR_SECONDS = 0.5
 # what one request may cost at all
-MOST_SECONDS = 1.5
+MAX_ATTACK_SECONDS = 1.5
 
 
 class Bystander:
@@ -33,7 +33,7 @@ class Bystander:
         self._headers = client.headers
         self._connection = client.connect()
 
-    def p99(self) -> float:
+    def measure_p99(self) -> float:
         """Seconds. Fails unless all answers are good."""
         taken = sorted(self._read() for _ in range(_REQUESTS))
         return taken[int(len(taken) * 0.99)]
@@ -51,7 +51,7 @@ class Bystander:
 
 
 @contextmanager
-def under(attack: Callable[[], int], attackers: int) -> Iterator[Counter[int]]:
+def attack_in_background(attack: Callable[[], int], attackers: int) -> Iterator[Counter[int]]:
     """While so many threads do it again and again; the answers' codes are counted."""
     codes, over = Counter[int](), threading.Event()
 
@@ -71,50 +71,52 @@ def under(attack: Callable[[], int], attackers: int) -> Iterator[Counter[int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Suffering:
+class AttackImpact:
     """Seconds: the p99 of a bystander when idle and under attack, each the median of some turns, and what the attack
-    costs its sender when nobody else is there. `codes` are what the attackers were told, in so many `tries`."""
+    costs its sender when nobody else is there. `codes` are what the attackers were told, in so many `attempts`."""
 
-    idle: float
-    pressed: float
-    cost: float
+    idle_p99: float
+    p99_under_attack: float
+    attack_seconds: float
     codes: Counter[int]
-    tries: int = 1
+    attempts: int = 1
 
     @property
-    def is_bearable(self) -> bool:
+    def is_acceptable(self) -> bool:
         """Within twice of before; or, where that is less than a machine of two cores with the host and the attackers on
         it can tell, no longer than the attackers' requests that can stand before one's own."""
-        return self.pressed <= max(FACTOR * self.idle, FLOOR_SECONDS, FACTOR * ATTACKERS * self.cost)
+        return self.p99_under_attack <= max(
+            MAX_SLOWDOWN * self.idle_p99, FLOOR_SECONDS, MAX_SLOWDOWN * ATTACKERS * self.attack_seconds
+        )
 
 
-def suffers(bystander: Bystander, attack: Callable[[], int]) -> Suffering:
+def measure_impact(bystander: Bystander, attack: Callable[[], int]) -> AttackImpact:
     """The first of some tries that is bearable, else the last: other work on the machine does not last."""
-    found = _suffers(bystander, attack)
-    while not found.is_bearable and found.tries < _TRIES:
-        found = replace(_suffers(bystander, attack), tries=found.tries + 1)
+    found = _measure_once(bystander, attack)
+    while not found.is_acceptable and found.attempts < _MAX_ATTEMPTS:
+        found = replace(_measure_once(bystander, attack), attempts=found.attempts + 1)
     return found
 
 
-def _suffers(bystander: Bystander, attack: Callable[[], int]) -> Suffering:
-    bystander.p99()
-    cost = statistics.median(_seconds(attack) for _ in range(_ROUNDS))
-    idle, pressed, codes = list[float](), list[float](), Counter[int]()
+def _measure_once(bystander: Bystander, attack: Callable[[], int]) -> AttackImpact:
+    bystander.measure_p99()
+    attack_seconds = statistics.median(_duration(attack) for _ in range(_ROUNDS))
+    idle_p99, p99_under_attack, codes = list[float](), list[float](), Counter[int]()
     for _ in range(_ROUNDS):
-        idle.append(bystander.p99())
-        with under(attack, ATTACKERS) as told:
-            pressed.append(bystander.p99())
+        idle_p99.append(bystander.measure_p99())
+        with attack_in_background(attack, ATTACKERS) as told:
+            p99_under_attack.append(bystander.measure_p99())
         codes += told
-    return Suffering(statistics.median(idle), statistics.median(pressed), cost, codes)
+    return AttackImpact(statistics.median(idle_p99), statistics.median(p99_under_attack), attack_seconds, codes)
 
 
-def _seconds(attack: Callable[[], int]) -> float:
+def _duration(attack: Callable[[], int]) -> float:
     started = time.perf_counter()
     attack()
     return time.perf_counter() - started
 
 
-def resident_bytes(cluster: E2eCluster) -> int:
+def resident_memory_bytes(cluster: E2eCluster) -> int:
     """Of our server's process; 0 where it is not ours to look at."""
     if cluster.kind == "external":
         return 0

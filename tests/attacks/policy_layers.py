@@ -14,7 +14,7 @@ from tests.policies.case_table import BINDINGS, POLICIES
 
 
 @contextmanager
-def layers_installed(cluster: E2eCluster) -> Iterator[None]:
+def policies_installed(cluster: E2eCluster) -> Iterator[None]:
     """Whoever needs one of them waits until it refuses what it should."""
     client, made = cluster.client(), list[str]()
     try:

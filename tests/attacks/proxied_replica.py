@@ -24,7 +24,7 @@ _NAME = "replica"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ClusterRequest:
     """A request of our server to its host, with every header of it."""
 
     method: str
@@ -44,7 +44,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Lie:
+class FakeResponse:
     """What is answered in the host's place, after so many seconds."""
 
     status: int = 201
@@ -52,20 +52,20 @@ class Lie:
     seconds: float = 0.0
 
 
-Liar = Callable[[Asked], Lie | None]
+FakeResponder = Callable[[ClusterRequest], FakeResponse | None]
 """None where the host itself is asked."""
 
 
-class Between(RecordingProxy):
+class InterceptingProxy(RecordingProxy):
     def __init__(self, cluster: E2eCluster) -> None:
         super().__init__(cluster.url, cluster.admin)
-        self.asked: list[Asked] = []
-        self.liar: Liar | None = None
+        self.requests: list[ClusterRequest] = []
+        self.respond: FakeResponder | None = None
 
     async def _forward(self, name: str, request: web.Request, body: bytes) -> web.StreamResponse:
-        asked = Asked(request.method, request.raw_path, tuple(request.headers.items()), body)
-        self.asked.append(asked)
-        lie = self.liar(asked) if self.liar is not None else None
+        asked = ClusterRequest(request.method, request.raw_path, tuple(request.headers.items()), body)
+        self.requests.append(asked)
+        lie = self.respond(asked) if self.respond is not None else None
         if lie is None:
             return await super()._forward(name, request, body)
         await asyncio.sleep(lie.seconds)
@@ -75,7 +75,7 @@ class Between(RecordingProxy):
 @dataclass(frozen=True, slots=True)
 class Replica:
     process: Process
-    between: Between
+    proxy: InterceptingProxy
     url: str
     cluster: E2eCluster
 
@@ -86,39 +86,39 @@ class Replica:
         tls.load_cert_chain(identity.kubeconfig.with_suffix(".crt"), identity.kubeconfig.with_suffix(".key"))
         return Client(self.url, tls, {})
 
-    def nobody(self) -> Client:
+    def anonymous_client(self) -> Client:
         return Client(self.url, ssl._create_unverified_context(), {})
 
-    def asked(self, part: str) -> list[Asked]:
+    def requests_to(self, part: str) -> list[ClusterRequest]:
         """What it has asked the host of a path with this in it."""
-        return [each for each in tuple(self.between.asked) if part in each.path]
+        return [each for each in tuple(self.proxy.requests) if part in each.path]
 
     @contextmanager
-    def lied_to(self, liar: Liar) -> Iterator[None]:
-        self.between.liar = liar
+    def with_fake_responses(self, respond: FakeResponder) -> Iterator[None]:
+        self.proxy.respond = respond
         try:
             yield
         finally:
-            self.between.liar = None
+            self.proxy.respond = None
 
 
 @contextmanager
-def replica_of(cluster: E2eCluster, directory: Path, *flags: str) -> Iterator[Replica]:
+def started_replica(cluster: E2eCluster, directory: Path, *flags: str) -> Iterator[Replica]:
     """It runs no controllers, so that it writes nothing but what it is asked to."""
     if cluster.kind == "external":
         pytest.skip("nobody can stand between a server that runs already and its host")
-    between, port = Between(cluster), free_port()
-    where = [f"--kubeconfig={between.add_server(_NAME, directory)}", f"--cert-dir={directory / 'certs'}"]
+    proxy, port = InterceptingProxy(cluster), free_port()
+    where = [f"--kubeconfig={proxy.add_server(_NAME, directory)}", f"--cert-dir={directory / 'certs'}"]
     address = ["--bind-address=127.0.0.1", f"--secure-port={port}", "--controllers=none"]
     # all that it would ever log, to be searched for what may not be in there
     process = run_command("serve", *where, *address, *flags, "-v=10", log=directory / f"{_NAME}.log")
-    made = Replica(process, between, f"https://127.0.0.1:{port}", cluster)
+    made = Replica(process, proxy, f"https://127.0.0.1:{port}", cluster)
     try:
         wait_until("the replica is ready", lambda: _is_ready(made), seconds=PATIENCE, processes=[process])
         yield made
     finally:
         process.stop()
-        between.close()
+        proxy.close()
 
 
 def _is_ready(replica: Replica) -> bool:

@@ -20,9 +20,9 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from tests.attacks.load_probe import MOST_SECONDS, Bystander, resident_bytes, suffers
-from tests.attacks.proxied_replica import replica_of
-from tests.attacks.two_tenants import Party
+from tests.attacks.load_probe import MAX_ATTACK_SECONDS, Bystander, measure_impact, resident_memory_bytes
+from tests.attacks.proxied_replica import started_replica
+from tests.attacks.two_tenants import TenantAdmin
 from tests.e2e.support.applying import MERGE
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.gateways import DNS01, HOST_LABEL, LABEL, Gateways
@@ -33,12 +33,12 @@ from tests.e2e.support.raw_tls import RawTls
 from tests.e2e.support.tenants import Tenants, manifest
 
 MIB = 1024 * 1024
-GROWTH = 200 * MIB
+MAX_GROWTH_BYTES = 200 * MIB
 APEX = "foo.example.com"
-Attack = Callable[[Party], Response]
+Attack = Callable[[TenantAdmin], Response]
 
 
-def _values(number: int) -> str:
+def _label_values(number: int) -> str:
     return ",".join(f"a{each}" for each in range(number))
 
 
@@ -70,8 +70,10 @@ _REPEATING = [
     *({"op": "copy", "from": "/spec/schedulingClass", "path": f"/spec/resourceQuotas/q{n}"} for n in range(5000)),
 ]
 ATTACKS = [
-    pytest.param(_get({"labelSelector": f"word in ({_values(10_000)})"}), {200}, id="10,000 values"),
-    pytest.param(_get({"labelSelector": f"word notin ({_values(10_000)})"}), {200}, id="not one of 10,000 values"),
+    pytest.param(_get({"labelSelector": f"word in ({_label_values(10_000)})"}), {200}, id="10,000 values"),
+    pytest.param(
+        _get({"labelSelector": f"word notin ({_label_values(10_000)})"}), {200}, id="not one of 10,000 values"
+    ),
     pytest.param(_get({"labelSelector": ",".join(f"k{n}!=x" for n in range(4000))}), {200}, id="4,000 terms"),
     pytest.param(_get({"labelSelector": "(" * 20_000}), {400}, id="open brackets"),
     pytest.param(_get({"labelSelector": f"word=({'a+' * 500})+$"}), {400}, id="a regex as a value"),
@@ -100,27 +102,27 @@ ATTACKS = [
 
 
 @pytest.fixture
-def bystander(bob: Party) -> Iterator[Bystander]:
+def bystander(bob: TenantAdmin) -> Iterator[Bystander]:
     reading = Bystander(bob.client, tenants_path())
     yield reading
     reading.close()
 
 
 @pytest.mark.parametrize(("attack", "expected"), ATTACKS)
-def test_a_request_that_is_too_much_costs_its_sender(
-    cluster: E2eCluster, alice: Party, bystander: Bystander, attack: Attack, expected: set[int]
+def test_an_expensive_request_does_not_slow_down_other_users(
+    cluster: E2eCluster, alice: TenantAdmin, bystander: Bystander, attack: Attack, expected: set[int]
 ) -> None:
     """It is answered, or refused by a 4xx; bob's p99 stays bearable, and the memory in bounds."""
-    before = resident_bytes(cluster)
-    found = suffers(bystander, lambda: attack(alice).status)
+    before = resident_memory_bytes(cluster)
+    found = measure_impact(bystander, lambda: attack(alice).status)
     assert found.codes
     assert set(found.codes) <= expected, found
-    assert found.cost < MOST_SECONDS, found
-    assert found.is_bearable, found
-    assert resident_bytes(cluster) - before < GROWTH * found.tries
+    assert found.attack_seconds < MAX_ATTACK_SECONDS, found
+    assert found.is_acceptable, found
+    assert resident_memory_bytes(cluster) - before < MAX_GROWTH_BYTES * found.attempts
 
 
-def bombs() -> Iterator[tuple[str, dict[str, Any]]]:
+def oversized_objects() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "labels", {"labels": {f"k{number}.example.org/{'n' * 60}": "v" * 63 for number in range(2000)}}
     yield "finalizers", {"finalizers": [f"example.org/f{number}" for number in range(2000)]}
     yield "spec", {"spec": {"schedulingClass": "x" * MIB}}
@@ -131,12 +133,12 @@ def bombs() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "owners", {"ownerReferences": owners}
 
 
-@pytest.mark.parametrize("bomb", [each for each, _ in bombs()])
-def test_an_object_that_is_too_much_is_its_owners(
-    cluster: E2eCluster, alice: Party, bob: Party, tenants: Tenants, bystander: Bystander, bomb: str
+@pytest.mark.parametrize("object_id", [each for each, _ in oversized_objects()])
+def test_an_oversized_object_does_not_slow_down_other_users(
+    cluster: E2eCluster, alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants, bystander: Bystander, object_id: str
 ) -> None:
     """Taken or refused, bob's Tenants are written and read as ever, and the server holds no more than it can."""
-    before, fields = resident_bytes(cluster), dict(bombs())[bomb]
+    before, fields = resident_memory_bytes(cluster), dict(oversized_objects())[object_id]
 
     def send() -> int:
         name = tenants.new_name(alice.namespace)
@@ -144,15 +146,15 @@ def test_an_object_that_is_too_much_is_its_owners(
         query = {"dryRun": "All", "fieldValidation": "Strict"}
         return alice.client.request("POST", alice.children, body, query=query).status
 
-    found = suffers(bystander, send)
+    found = measure_impact(bystander, send)
     assert all(code == 201 or 400 <= code < 500 for code in found.codes), found
-    assert found.cost < MOST_SECONDS, found
-    assert found.is_bearable, found
+    assert found.attack_seconds < MAX_ATTACK_SECONDS, found
+    assert found.is_acceptable, found
     tenants.patch(bob.child, {"spec": {"etcd": True}}, bob.namespace)
-    assert resident_bytes(cluster) - before < GROWTH * found.tries
+    assert resident_memory_bytes(cluster) - before < MAX_GROWTH_BYTES * found.attempts
 
 
-def test_a_chain_of_tenants_ends(alice: Party, bob: Party, tenants: Tenants) -> None:
+def test_the_depth_of_nested_tenants_is_limited(alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants) -> None:
     """A hundred levels do not fit in the name of a namespace: the one too many is refused, and the rest goes again."""
     client, namespace, depth = tenants.client, alice.namespace, 0
     while depth < 100:
@@ -167,22 +169,27 @@ def test_a_chain_of_tenants_ends(alice: Party, bob: Party, tenants: Tenants) -> 
     tenants.patch(bob.child, {"spec": {"etcd": True}}, bob.namespace)
 
 
-PLACES = 12
+MAX_IN_FLIGHT = 12
 
 
-def test_one_user_has_not_all_the_watches(cluster: E2eCluster, alice: Party, bob: Party, tmp_path: Path) -> None:
+def test_one_user_cannot_take_all_watches(
+    cluster: E2eCluster, alice: TenantAdmin, bob: TenantAdmin, tmp_path: Path
+) -> None:
     """kcp#3472: ten thousand watches of one user are so many refusals, to that user alone."""
-    with replica_of(cluster, tmp_path, f"--max-requests-inflight={PLACES}") as replica, ExitStack() as stack:
+    with (
+        started_replica(cluster, tmp_path, f"--max-requests-inflight={MAX_IN_FLIGHT}") as replica,
+        ExitStack() as stack,
+    ):
         mine, others = replica.client(alice.user), replica.client(bob.user)
         wait_until("the replica has all", lambda: len(mine.get(tenants_path()).expect(200)["items"]) == 1)
         version = mine.get(tenants_path()).expect(200)["metadata"]["resourceVersion"]
         target = f"{tenants_path()}?{urlencode({'watch': 'true', 'resourceVersion': version})}"
         heads = []
-        for _ in range(4 * PLACES + 20):
+        for _ in range(4 * MAX_IN_FLIGHT + 20):
             connection = stack.enter_context(RawTls(mine))
             connection.send_request_head("GET", target)
             heads.append(connection.read_until(b"\r\n\r\n").split(b" ", 2)[1])
-        assert heads == [b"200"] * (4 * PLACES) + [b"429"] * 20
+        assert heads == [b"200"] * (4 * MAX_IN_FLIGHT) + [b"429"] * 20
         watched = stack.enter_context(RawTls(others))
         watched.send_request_head("GET", target)
         assert watched.read_until(b"\r\n\r\n").startswith(b"HTTP/1.1 200")
@@ -190,10 +197,15 @@ def test_one_user_has_not_all_the_watches(cluster: E2eCluster, alice: Party, bob
             client.get(tenants_path()).expect(200)
 
 
-def test_one_user_has_not_all_the_places(cluster: E2eCluster, alice: Party, bob: Party, tmp_path: Path) -> None:
+def test_one_user_cannot_take_all_requests_in_flight(
+    cluster: E2eCluster, alice: TenantAdmin, bob: TenantAdmin, tmp_path: Path
+) -> None:
     """Writes whose bodies do not come hold what they hold until their deadline."""
-    share = PLACES * 3 // 4
-    with replica_of(cluster, tmp_path, f"--max-requests-inflight={PLACES}") as replica, ExitStack() as stack:
+    share = MAX_IN_FLIGHT * 3 // 4
+    with (
+        started_replica(cluster, tmp_path, f"--max-requests-inflight={MAX_IN_FLIGHT}") as replica,
+        ExitStack() as stack,
+    ):
         mine, others = replica.client(alice.user), replica.client(bob.user)
         wait_until("the replica has all", lambda: len(others.get(tenants_path()).expect(200)["items"]) == 1)
         fields = {"Content-Type": "application/json", "Content-Length": "2", "Expect": "100-continue"}
@@ -208,7 +220,7 @@ def test_one_user_has_not_all_the_places(cluster: E2eCluster, alice: Party, bob:
             others.get(tenants_path()).expect(200)
 
 
-def stuck_watch(client: Client, target: str) -> ssl.SSLSocket:
+def open_watch_without_reading(client: Client, target: str) -> ssl.SSLSocket:
     """One that never reads, and has hardly room for what it does not read."""
     parts = urlsplit(client.url)
     plain = socket.socket()
@@ -221,16 +233,16 @@ def stuck_watch(client: Client, target: str) -> ssl.SSLSocket:
     return tls
 
 
-def test_a_watch_that_never_reads_is_cut(
-    cluster: E2eCluster, alice: Party, bob: Party, tenants: Tenants, tmp_path: Path
+def test_a_watch_that_never_reads_is_closed(
+    cluster: E2eCluster, alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants, tmp_path: Path
 ) -> None:
     """And one that reads is told everything meanwhile."""
-    with replica_of(cluster, tmp_path, "--watch-history-size=1Mi") as replica:
+    with started_replica(cluster, tmp_path, "--watch-history-size=1Mi") as replica:
         mine = replica.client(alice.user)
         wait_until("the replica has all", lambda: len(mine.get(tenants_path()).expect(200)["items"]) == 1)
         version = mine.get(tenants_path()).expect(200)["metadata"]["resourceVersion"]
         query = {"watch": "true", "resourceVersion": version}
-        stuck = [stuck_watch(mine, f"{tenants_path()}?{urlencode(query)}") for _ in range(5)]
+        stuck = [open_watch_without_reading(mine, f"{tenants_path()}?{urlencode(query)}") for _ in range(5)]
         with mine.stream(tenants_path(), query=query, seconds=30) as frames:
             for number in range(150):
                 text = f"{number}-{'x' * 100_000}"
@@ -241,7 +253,7 @@ def test_a_watch_that_never_reads_is_cut(
                     assert frame["type"] == "MODIFIED", frame["type"]
                     told = frame["object"]["metadata"]["annotations"].get("big", "")
         for tls in stuck:
-            assert _was_cut(tls)
+            assert _was_closed(tls)
         mine.get(tenants_path()).expect(200)
 
 
@@ -250,18 +262,18 @@ def _nested(levels: int) -> str:
 
 
 # A host lists the number with all its digits.
-ODD_VALUES = {"number": "100000000000000000000"} | {
+UNUSUAL_VALUES = {"number": "100000000000000000000"} | {
     f"{levels} levels": _nested(levels) for levels in (200, 300, 1000, 1100, 9000)
 }
 
 
-def test_what_one_helmrelease_holds_keeps_nobody_from_the_others(
+def test_unusual_values_of_one_helmrelease_do_not_break_other_tenants(
     cluster: E2eCluster, tenants: Tenants, tmp_path: Path
 ) -> None:
     """Its values may be anything that the host takes. Neither who sees the change nor who starts after it falls over
     it, and the Tenant that it holds can still be written, with all that is not shown of it."""
     client, held = cluster.client(), dict[str, str]()
-    for what, value in ODD_VALUES.items():
+    for what, value in UNUSUAL_VALUES.items():
         name = tenants.create()["metadata"]["name"]
         values = f'{{"spec":{{"values":{{"odd":{value}}}}}}}'.encode()
         written = client.request("PATCH", helmrelease_path(name), values, content_type=MERGE)
@@ -273,18 +285,18 @@ def test_what_one_helmrelease_holds_keeps_nobody_from_the_others(
             held[name] = value
     assert held
     tenants.wait_until_settled(tenants.create()["metadata"]["name"])
-    with replica_of(cluster, tmp_path) as replica:
+    with started_replica(cluster, tmp_path) as replica:
         for name, value in held.items():
-            _write_through(replica.client(), client, tenants_path(ROOT, name))
+            _check_write_arrives(replica.client(), client, tenants_path(ROOT, name))
             kept = client.get(helmrelease_path(name)).content.decode()
-            assert value in kept.replace("1e+20", ODD_VALUES["number"])
+            assert value in kept.replace("1e+20", UNUSUAL_VALUES["number"])
     for name in held:
         client.request("PATCH", helmrelease_path(name), {"spec": {"values": {"odd": None}}}, content_type=MERGE).expect(
             200
         )
 
 
-def _write_through(one: Client, other: Client, path: str) -> None:
+def _check_write_arrives(one: Client, other: Client, path: str) -> None:
     """What one server writes, the other has after a while."""
     patched = one.request("PATCH", path, {"spec": {"etcd": True}}, content_type=MERGE).expect(200)
     version = int(patched["metadata"]["resourceVersion"])
@@ -296,7 +308,7 @@ def _version(client: Client, path: str) -> int:
     return int(client.get(path).expect(200)["metadata"]["resourceVersion"])
 
 
-def _was_cut(tls: ssl.SSLSocket) -> bool:
+def _was_closed(tls: ssl.SSLSocket) -> bool:
     """Whether its connection ends before all 15 MB have come."""
     seen, deadline = 0, time.monotonic() + 30
     try:
@@ -312,7 +324,7 @@ def _was_cut(tls: ssl.SSLSocket) -> bool:
     return seen < 10 * MIB and time.monotonic() < deadline
 
 
-def _routes(gateways: Gateways, owner: str, guest: str, number: int) -> None:
+def _create_routes(gateways: Gateways, owner: str, guest: str, number: int) -> None:
     def make(first: int) -> None:
         hostnames = [f"h{each}.{guest}.{APEX}" for each in range(first, first + 16)]
         gateways.create_route(guest, f"r{first}", *hostnames, to=owner)
@@ -321,12 +333,12 @@ def _routes(gateways: Gateways, owner: str, guest: str, number: int) -> None:
         list(pool.map(make, range(0, number, 16)))
 
 
-def test_five_thousand_hostnames_leave_room_for_another(gateways: Gateways) -> None:
+def test_five_thousand_hostnames_leave_room_for_another_namespace(gateways: Gateways) -> None:
     """cozystack#3787: by turns, so that who asks for thousands keeps nobody from the first. What does not fit is named,
     and the Gateway stands."""
     foo = gateways.create_namespace("m-foo")
     greedy, modest = (gateways.create_namespace(name, labels={LABEL: foo}) for name in ("a-greedy", "z-modest"))
-    _routes(gateways, foo, greedy, 5000)
+    _create_routes(gateways, foo, greedy, 5000)
     gateways.create_route(modest, "only", f"only.{APEX}", to=foo)
     gateways.create_tenantgateway(foo, APEX)
     gateways.wait_until("the modest one is served", lambda: f"only.{APEX}" in gateways.listener_hostnames(foo))
@@ -337,7 +349,7 @@ def test_five_thousand_hostnames_leave_room_for_another(gateways: Gateways) -> N
     gateways.wait_until("there are as many certificates", lambda: len(gateways.names("certificates", foo)) == 63)
 
 
-def test_what_is_no_listener_stops_no_other(gateways: Gateways) -> None:
+def test_an_invalid_hostname_does_not_prevent_other_listeners(gateways: Gateways) -> None:
     """GW-18: one name that makes none."""
     foo = gateways.create_namespace("m-foo")
     bad = ["Bad_Name", "x" * 70, "-a", "a..b", "ok"]
@@ -351,7 +363,7 @@ def test_what_is_no_listener_stops_no_other(gateways: Gateways) -> None:
     assert all(f'"{name.lower()}"' in told for name in bad if name != "ok")
 
 
-def test_three_hundred_names_are_no_certificate(gateways: Gateways, cluster: E2eCluster) -> None:
+def test_a_certificate_has_at_most_one_hundred_names(gateways: Gateways, cluster: E2eCluster) -> None:
     """As many as an authority admits; who is left out is named, and the others keep theirs."""
     foo = gateways.create_namespace("m-foo")
     gateways.create_tenantgateway(foo, APEX, **DNS01)
@@ -370,17 +382,18 @@ def test_three_hundred_names_are_no_certificate(gateways: Gateways, cluster: E2e
     gateways.wait_until("it is full", lambda: len(names()) == 100)
     assert names()[:2] == [APEX, f"*.{APEX}"]
     gateways.wait_until(
-        "the others are named", lambda: "HostnamesLeftOut" in gateways.conditions(foo) or _full(gateways, foo)
+        "the others are named",
+        lambda: "HostnamesLeftOut" in gateways.conditions(foo) or _certificate_is_full(gateways, foo),
     )
     assert len(gateways.get("gateways", foo)["spec"]["listeners"]) <= 64
 
 
-def _full(gateways: Gateways, foo: str) -> bool:
+def _certificate_is_full(gateways: Gateways, foo: str) -> bool:
     return any("Certificate" in type_ for type_ in gateways.conditions(foo))
 
 
-def test_a_bystander_writes_while_another_floods(
-    alice: Party, bob: Party, tenants: Tenants, bystander: Bystander
+def test_a_flood_of_writes_does_not_delay_other_users(
+    alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants, bystander: Bystander
 ) -> None:
     """Writes of alice's, as fast as they go, are no wait for bob's."""
     name = tenants.create(alice.namespace)["metadata"]["name"]
@@ -390,9 +403,9 @@ def test_a_bystander_writes_while_another_floods(
         body = {"metadata": {"annotations": {"x": str(time.monotonic())}}}
         return alice.client.request("PATCH", path, body, content_type=MERGE).status
 
-    found = suffers(bystander, flood)
+    found = measure_impact(bystander, flood)
     assert set(found.codes) <= {200, 409, 429}, found
-    assert found.is_bearable, found
+    assert found.is_acceptable, found
     started = time.monotonic()
     tenants.patch(bob.child, {"spec": {"etcd": True}}, bob.namespace)
     assert time.monotonic() - started < 2

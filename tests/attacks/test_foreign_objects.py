@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from tests.attacks.two_tenants import Party
+from tests.attacks.two_tenants import TenantAdmin
 from tests.e2e.support.clusters import E2eCluster, KubeCluster
 from tests.e2e.support.gateways import CERT_MANAGER, COLLECTIONS, DNS01, GATEWAY_API, LABEL, Gateways, Object, path
 from tests.e2e.support.tenants import Tenants
 
 APEX = "foo.example.com"
 HARBOR = "cozystack-harbor-760d5a8a-tls"
-_OTHER: Object = {"secretName": "x", "dnsNames": ["x.example"], "issuerRef": {"name": "mine"}}
-NEEDED: list[tuple[str, str, Object, Object]] = [
+_FOREIGN_CERTIFICATE: Object = {"secretName": "x", "dnsNames": ["x.example"], "issuerRef": {"name": "mine"}}
+NEEDED_OBJECTS: list[tuple[str, str, Object, Object]] = [
     (
         "gateways",
         "cozystack",
@@ -30,8 +30,8 @@ NEEDED: list[tuple[str, str, Object, Object]] = [
     ),
     ("httproutes", "cozystack-http-redirect", {"hostnames": ["a.example"]}, {}),
     ("issuers", "cozystack-gateway", {"selfSigned": {}}, {}),
-    ("certificates", "cozystack-gateway-tls", _OTHER, DNS01),
-    ("certificates", HARBOR, _OTHER, {}),
+    ("certificates", "cozystack-gateway-tls", _FOREIGN_CERTIFICATE, DNS01),
+    ("certificates", HARBOR, _FOREIGN_CERTIFICATE, {}),
 ]
 
 
@@ -40,12 +40,12 @@ def foo(gateways: Gateways) -> str:
     return gateways.create_namespace("m-foo")
 
 
-def _labels(gateways: Gateways, foo: str) -> Object:
+def _with_our_labels(gateways: Gateways, foo: str) -> Object:
     ours = {"cozystack.io/gateway": foo, "cozystack.io/managed-by": "cozystack-controller"}
     return {"labels": {**ours, "cozystack.io/tenantgateway": "cozystack"}}
 
 
-def _of_a_neighbour(gateways: Gateways, foo: str) -> Object:
+def _owned_by_another_gateway(gateways: Gateways, foo: str) -> Object:
     """Of somebody's Gateway beside it."""
     listeners = [{"name": "x", "port": 80, "protocol": "HTTP"}]
     other = gateways.create("gateways", foo, "other", {"gatewayClassName": "mine", "listeners": listeners})
@@ -53,24 +53,26 @@ def _of_a_neighbour(gateways: Gateways, foo: str) -> Object:
     return {"ownerReferences": [{**owner, "name": "other", "uid": other["metadata"]["uid"], "controller": True}]}
 
 
-def _of_a_namesake(gateways: Gateways, foo: str) -> Object:
+def _owned_by_a_configmap_of_the_same_name(gateways: Gateways, foo: str) -> Object:
     """Of another kind and the same name."""
     body = {"metadata": {"name": "cozystack"}}
     other = gateways.client.request("POST", f"/api/v1/namespaces/{foo}/configmaps", body).expect(201)
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "cozystack", "uid": other["metadata"]["uid"]}
-    return {"ownerReferences": [{**owner, "controller": True}], **_labels(gateways, foo)}
+    return {"ownerReferences": [{**owner, "controller": True}], **_with_our_labels(gateways, foo)}
 
 
-@pytest.mark.parametrize("needed", NEEDED, ids=lambda each: f"{each[0]} {each[1]}")
-@pytest.mark.parametrize("disguise", [_labels, _of_a_neighbour, _of_a_namesake])
-def test_what_looks_like_ours_is_not(
+@pytest.mark.parametrize("needed_object", NEEDED_OBJECTS, ids=lambda each: f"{each[0]} {each[1]}")
+@pytest.mark.parametrize(
+    "disguise", [_with_our_labels, _owned_by_another_gateway, _owned_by_a_configmap_of_the_same_name]
+)
+def test_a_foreign_object_that_looks_like_ours_is_not_taken_over(
     gateways: Gateways,
     foo: str,
-    needed: tuple[str, str, Object, Object],
+    needed_object: tuple[str, str, Object, Object],
     disguise: Callable[[Gateways, str], Object],
 ) -> None:
     """Ownership is a uid, and no name, label or field manager."""
-    plural, name, spec, mode = needed
+    plural, name, spec, mode = needed_object
     version, kind = COLLECTIONS[plural]
     metadata = {"name": name, **disguise(gateways, foo)}
     body = {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
@@ -82,16 +84,16 @@ def test_what_looks_like_ours_is_not(
     gateways.wait_until("it is refused", lambda: gateways.ready_reason(foo) == "ReconcileError")
     told = gateways.conditions(foo)["Ready"]["message"]
     assert f"{kind.lower()} {foo}/{name} exists but is not owned by TenantGateway {foo}/cozystack" in told
-    gateways.wait_until("the rest is made", lambda: _has_the_rest(gateways, foo, plural))
+    gateways.wait_until("the rest is made", lambda: _has_other_objects(gateways, foo, plural))
     assert gateways.get(plural, foo, name) == before
 
 
-def _has_the_rest(gateways: Gateways, foo: str, plural: str) -> bool:
+def _has_other_objects(gateways: Gateways, foo: str, plural: str) -> bool:
     others = {"gateways": "cozystack", "issuers": "cozystack-gateway", "httproutes": "cozystack-http-redirect"}
     return all(not gateways.is_gone(other, foo, name) for other, name in others.items() if other != plural)
 
 
-def test_a_secret_of_the_name_is_nobody_s_but_its_owner_s(gateways: Gateways, foo: str) -> None:
+def test_existing_secrets_with_names_of_certificates_are_not_touched(gateways: Gateways, foo: str) -> None:
     """The Secrets of certificates are cert-manager's to write. What there is under their names is not looked at."""
     secrets = f"/api/v1/namespaces/{foo}/secrets"
     kept = {}
@@ -108,8 +110,8 @@ def test_a_secret_of_the_name_is_nobody_s_but_its_owner_s(gateways: Gateways, fo
         assert gateways.client.get(f"{secrets}/{name}").expect(200) == secret
 
 
-def test_what_a_tenants_namespace_holds_is_put_right_and_nothing_else_is_touched(
-    cluster: E2eCluster, tenants: Tenants, alice: Party
+def test_foreign_secrets_in_a_workload_namespace_are_not_touched(
+    cluster: E2eCluster, tenants: Tenants, alice: TenantAdmin
 ) -> None:
     """Names that the tenant's own objects have not got stay whose they are."""
     client, secrets = cluster.client(), f"/api/v1/namespaces/{alice.namespace}/secrets"
@@ -122,7 +124,7 @@ def test_what_a_tenants_namespace_holds_is_put_right_and_nothing_else_is_touched
         assert client.get(f"{secrets}/{name}").expect(200)["data"] == {"mine": "eA=="}
 
 
-def test_two_that_ask_for_one_namespace_do_not_fight(gateways: Gateways, foo: str) -> None:
+def test_a_second_tenantgateway_does_not_contend_for_an_attached_namespace(gateways: Gateways, foo: str) -> None:
     """The one that has it keeps it; the other is told, and writes nothing."""
     rival, harbor = gateways.create_namespace("z-rival"), gateways.create_namespace("cozy-harbor")
     gateways.create_tenantgateway(foo, APEX, attachedNamespaces=[harbor])
@@ -147,11 +149,11 @@ def _is_observed(gateways: Gateways, namespace: str) -> bool:
     return bool(found.get("status", {}).get("observedGeneration") == found["metadata"]["generation"])
 
 
-SMUGGLED = (
+SECOND_DOCUMENT = (
     "x\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: smuggled}\nrules: []\n"
 )
 TEXTS = [
-    pytest.param(SMUGGLED, id="a second document"),
+    pytest.param(SECOND_DOCUMENT, id="a second document"),
     pytest.param("&a [*a]", id="an anchor"),
     pytest.param("x\nlabels: {a: b}", id="a line break"),
     pytest.param("{{ .Values }}", id="a template"),
@@ -162,7 +164,7 @@ TEXTS = [
 ]
 
 
-def fields(text: str) -> Iterator[tuple[str, Object]]:
+def fields_with_text(text: str) -> Iterator[tuple[str, Object]]:
     yield "apex", {"apex": text}
     yield "issuerName", {"issuerName": text}
     yield "gatewayClassName", {"gatewayClassName": text}
@@ -175,13 +177,13 @@ def fields(text: str) -> Iterator[tuple[str, Object]]:
     yield "rfc2136", {"certMode": "dns01", "dns01": {"provider": "rfc2136", "rfc2136": rfc2136}}
 
 
-WRITTEN = {
+WRITTEN_KINDS = {
     (GATEWAY_API, "Gateway"),
     (GATEWAY_API, "HTTPRoute"),
     (CERT_MANAGER, "Issuer"),
     (CERT_MANAGER, "Certificate"),
 }
-CLUSTER_WIDE = (
+CLUSTER_SCOPED = (
     "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "/apis/cert-manager.io/v1/clusterissuers",
@@ -189,14 +191,14 @@ CLUSTER_WIDE = (
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_text_is_text(gateways: Gateways, foo: str, text: str) -> None:
+def test_text_in_a_field_cannot_inject_objects(gateways: Gateways, foo: str, text: str) -> None:
     """CVE-2026-22872: whatever a field holds, it is one value of one object of the four kinds, in one namespace."""
-    before = {each: _names(gateways, each) for each in CLUSTER_WIDE}
+    before = {each: _object_names(gateways, each) for each in CLUSTER_SCOPED}
     gateways.create_tenantgateway(foo, APEX)
     gateways.wait_until("it is there", lambda: not gateways.is_gone("gateways", foo))
     plain: Object = {"spec": {"apex": APEX, "certMode": "http01", "issuerName": "letsencrypt-prod"}}
     absent = ("dns01", "wildcardSecretRef", "attachedNamespaces", "tlsPassthroughServices", "gatewayClassName")
-    for _, changed in fields(text):
+    for _, changed in fields_with_text(text):
         spec = {**dict.fromkeys(absent), **plain["spec"], **changed}
         body = {"spec": spec}
         target = path("tenantgateways", foo, "cozystack")
@@ -205,26 +207,26 @@ def test_text_is_text(gateways: Gateways, foo: str, text: str) -> None:
         if answer.status == 200:
             gateways.wait_until("it is looked at", partial(_is_observed, gateways, foo))
         for plural in ("gateways", "issuers", "certificates", "httproutes"):
-            _check_all(gateways, plural, foo)
-    assert {each: _names(gateways, each) for each in CLUSTER_WIDE} == before
+            _check_written_objects(gateways, plural, foo)
+    assert {each: _object_names(gateways, each) for each in CLUSTER_SCOPED} == before
 
 
-def _names(gateways: Gateways, collection: str) -> list[str]:
+def _object_names(gateways: Gateways, collection: str) -> list[str]:
     items = gateways.client.get(collection).expect(200)["items"]
     return sorted(each["metadata"]["name"] for each in items if not each["metadata"]["name"].startswith("attack:"))
 
 
-def _check_all(gateways: Gateways, plural: str, foo: str) -> None:
+def _check_written_objects(gateways: Gateways, plural: str, foo: str) -> None:
     """What is ours is of a kind that we write, in the namespace of its owner, with labels that are labels."""
     for each in gateways.client.get(path(plural, foo)).expect(200)["items"]:
-        assert COLLECTIONS[plural] in WRITTEN
+        assert COLLECTIONS[plural] in WRITTEN_KINDS
         assert each["metadata"]["namespace"] == foo
         labels = json.dumps(each["metadata"].get("labels", {}))
         assert "\\n" not in labels
         assert "smuggled" not in json.dumps(each["metadata"])
 
 
-def test_a_hostname_of_a_route_is_no_more_than_one(gateways: Gateways, foo: str) -> None:
+def test_invalid_hostnames_of_routes_create_no_objects(gateways: Gateways, foo: str) -> None:
     """Where a host's own schema lets any text in: names, labels and certificates are made of none of it."""
     gateways.create_tenantgateway(foo, APEX)
     for number, text in enumerate(each.values[0] for each in TEXTS):
@@ -240,7 +242,7 @@ def test_a_hostname_of_a_route_is_no_more_than_one(gateways: Gateways, foo: str)
     assert len(gateways.names("certificates", foo)) == 1
 
 
-def may(client: Any, verb: str, group: str, resource: str, namespace: str = "") -> bool:
+def account_may(client: Any, verb: str, group: str, resource: str, namespace: str = "") -> bool:
     attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace}
     spec = {"user": "system:serviceaccount:cozy-system:tenant-apiserver", "resourceAttributes": attributes}
     groups = ["system:serviceaccounts", "system:serviceaccounts:cozy-system", "system:authenticated"]
@@ -249,7 +251,7 @@ def may(client: Any, verb: str, group: str, resource: str, namespace: str = "") 
     return bool(answer["status"]["allowed"])
 
 
-def test_the_account_itself_may_write_no_more(kube: KubeCluster) -> None:
+def test_the_service_account_may_write_only_what_the_controllers_need(kube: KubeCluster) -> None:
     """CVE-2026-65835: a fault in the controllers would still be held by what their account may do."""
     client = kube.client()
     for group, resource in (
@@ -268,14 +270,14 @@ def test_the_account_itself_may_write_no_more(kube: KubeCluster) -> None:
         ("apiregistration.k8s.io", "apiservices"),
     ):
         for verb in ("create", "update", "patch", "delete"):
-            assert not may(client, verb, group, resource), (verb, resource)
+            assert not account_may(client, verb, group, resource), (verb, resource)
     for verb in ("get", "list", "update", "patch", "delete"):
-        assert not may(client, verb, "", "secrets", "kube-system"), verb
-    assert may(client, "create", "gateway.networking.k8s.io", "gateways", "tenant-x")
+        assert not account_may(client, verb, "", "secrets", "kube-system"), verb
+    assert account_may(client, "create", "gateway.networking.k8s.io", "gateways", "tenant-x")
 
 
-def test_the_label_of_a_gateway_is_the_tree_s_on_a_tenants_namespace(
-    gateways: Gateways, alice: Party, tenants: Tenants, foo: str
+def test_a_tenantgateway_cannot_change_the_gateway_label_of_a_workload_namespace(
+    gateways: Gateways, alice: TenantAdmin, tenants: Tenants, foo: str
 ) -> None:
     """A TenantGateway anywhere that lists it changes nothing of what the tree says."""
     tenants.patch(alice.tenant, {"spec": {"gateway": True}})

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from tests.attacks.two_tenants import Party
+from tests.attacks.two_tenants import TenantAdmin
 from tests.e2e.support.clusters import E2eCluster
 from tests.e2e.support.gateways import DNS01, HOST_LABEL, LABEL, Gateways, Object, path
 from tests.e2e.support.tenants import Tenants
 
 APEX = "foo.example.com"
 MERGE = "application/merge-patch+json"
-SECONDS = 1.0
+MAX_SECONDS = 1.0
 ROUNDS = 3
 GRANTS = "/apis/gateway.networking.k8s.io/v1beta1/namespaces/{}/referencegrants"
 
@@ -32,19 +32,19 @@ def serves(gateways: Gateways, namespace: str, hostname: str) -> bool:
     return hostname in gateways.listener_hostnames(namespace)
 
 
-def values(document: Any, field: str) -> Iterator[Any]:
+def values_of_field(document: Any, field: str) -> Iterator[Any]:
     """All that stands under a field, however deep."""
     if isinstance(document, dict):
         for key, value in document.items():
             if key == field:
                 yield value
-            yield from values(value, field)
+            yield from values_of_field(value, field)
     elif isinstance(document, list):
         for each in document:
-            yield from values(each, field)
+            yield from values_of_field(each, field)
 
 
-def allow(gateways: Gateways, namespace: str, kind: str, guest: str, what: str) -> None:
+def create_reference_grant(gateways: Gateways, namespace: str, kind: str, guest: str, what: str) -> None:
     """A grant: this kind of a guest's namespace may refer to that in this one."""
     grant = {
         "apiVersion": "gateway.networking.k8s.io/v1beta1",
@@ -58,12 +58,12 @@ def allow(gateways: Gateways, namespace: str, kind: str, guest: str, what: str) 
     gateways.client.request("POST", GRANTS.format(namespace), grant).expect(201)
 
 
-def test_a_secret_is_the_gateways_own_namespace_s(gateways: Gateways, foo: str) -> None:
+def test_a_gateway_refers_only_to_secrets_of_its_own_namespace(gateways: Gateways, foo: str) -> None:
     """A reference has no room for another one: what is sent is dropped or refused, and what is made names none."""
     bob = gateways.create_namespace("bob")
     secret = {"metadata": {"name": "bought"}, "type": "kubernetes.io/tls", "data": {"tls.crt": "", "tls.key": ""}}
     gateways.client.request("POST", f"/api/v1/namespaces/{bob}/secrets", secret).expect(201)
-    allow(gateways, bob, "Gateway", foo, "Secret")
+    create_reference_grant(gateways, bob, "Gateway", foo, "Secret")
     spec = {"apex": APEX, "certMode": "existingSecret", "wildcardSecretRef": {"name": "bought", "namespace": bob}}
     body = {
         "apiVersion": "gateway.cozystack.io/v1alpha1",
@@ -79,17 +79,19 @@ def test_a_secret_is_the_gateways_own_namespace_s(gateways: Gateways, foo: str) 
         gateways.create_tenantgateway(foo, APEX, certMode="existingSecret", wildcardSecretRef={"name": "bought"})
     gateways.wait_until("it is served", partial(serves, gateways, foo, APEX))
     listeners = gateways.get("gateways", foo)["spec"]["listeners"]
-    references = [each for found in values(listeners, "certificateRefs") for each in found]
+    references = [each for found in values_of_field(listeners, "certificateRefs") for each in found]
     assert references
     assert all(each.get("namespace") in (None, foo) for each in references)
     for bad in (f"{bob}/bought", f"../{bob}/bought", f"bought.{bob}"):
         changed = {"spec": {"wildcardSecretRef": {"name": bad}}}
         gateways.client.request("PATCH", path("tenantgateways", foo, "cozystack"), changed, content_type=MERGE)
         now = gateways.get("gateways", foo)["spec"]["listeners"]
-        assert all(each.get("namespace") in (None, foo) for found in values(now, "certificateRefs") for each in found)
+        assert all(
+            each.get("namespace") in (None, foo) for found in values_of_field(now, "certificateRefs") for each in found
+        )
 
 
-def test_nor_is_a_provider_s_token_anywhere_else(gateways: Gateways, foo: str) -> None:
+def test_an_issuer_refers_only_to_secrets_of_its_own_namespace(gateways: Gateways, foo: str) -> None:
     dns01: Object = {
         "provider": "cloudflare",
         "cloudflare": {"apiTokenSecretRef": {"name": "token", "key": "key", "namespace": "kube-system"}},
@@ -107,7 +109,7 @@ def test_nor_is_a_provider_s_token_anywhere_else(gateways: Gateways, foo: str) -
         gateways.create_tenantgateway(foo, APEX, **DNS01)
     gateways.wait_until("an issuer", lambda: gateways.names("issuers", foo))
     issuer = gateways.get("issuers", foo, "cozystack-gateway")
-    assert list(values(issuer["spec"], "namespace")) == []
+    assert list(values_of_field(issuer["spec"], "namespace")) == []
     # and it is the namespace's own kind of issuer, which reads no other namespace's Secrets
     assert issuer["kind"] == "Issuer"
     gateways.wait_until("a certificate", lambda: gateways.names("certificates", foo))
@@ -115,8 +117,8 @@ def test_nor_is_a_provider_s_token_anywhere_else(gateways: Gateways, foo: str) -
     assert certificate["spec"]["issuerRef"]["kind"] == "Issuer"
 
 
-def test_nobody_is_attached_by_somebody_elses_list(
-    cluster: E2eCluster, alice: Party, bob: Party, tenants: Tenants, gateways: Gateways, foo: str
+def test_a_foreign_attachment_list_does_not_attach_a_namespace(
+    cluster: E2eCluster, alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants, gateways: Gateways, foo: str
 ) -> None:
     """Nor by a grant, which this Gateway does not go by, nor by a route alone."""
     tenants.patch(bob.tenant, {"spec": {"gateway": True}})
@@ -125,11 +127,11 @@ def test_nobody_is_attached_by_somebody_elses_list(
     gateways.wait_until("that is refused", lambda: "AttachedElsewhere" in gateways.conditions(foo))
     assert gateways.attachment(bob.namespace) == (bob.namespace, None)
     # alice points a route at bob's Gateway, and grants herself what is hers
-    allow(gateways, alice.namespace, "HTTPRoute", alice.namespace, "Service")
-    hostname = f"alice.{tenants.get(bob.tenant)['status']['cluster']['value']}"
+    create_reference_grant(gateways, alice.namespace, "HTTPRoute", alice.namespace, "Service")
+    hostname = f"alice.{tenants.get(bob.tenant)['status']['host']['value']}"
     before = gateways.attachment(alice.namespace)
     gateways.create_route(alice.namespace, "foreign", hostname, to=bob.namespace, port=443)
-    own = f"own.{tenants.get(bob.tenant)['status']['cluster']['value']}"
+    own = f"own.{tenants.get(bob.tenant)['status']['host']['value']}"
     gateways.create_route(bob.namespace, "own", own, to=bob.namespace, port=443)
     gateways.wait_until("bob's is served", partial(serves, gateways, bob.namespace, own))
     selectors = [
@@ -140,29 +142,29 @@ def test_nobody_is_attached_by_somebody_elses_list(
     assert gateways.attachment(alice.namespace) == before
 
 
-Revocation = Callable[[Gateways, str, str, bool], None]
+AttachmentChange = Callable[[Gateways, str, str, bool], None]
 
 
-def _by_the_list(gateways: Gateways, owner: str, guest: str, given: bool) -> None:
-    listed = [guest] if given else []
+def _change_by_list(gateways: Gateways, owner: str, guest: str, attached: bool) -> None:
+    listed = [guest] if attached else []
     gateways.patch("tenantgateways", owner, "cozystack", {"spec": {"attachedNamespaces": listed}})
 
 
-def _by_the_route(gateways: Gateways, owner: str, guest: str, given: bool) -> None:
-    if given:
+def _change_by_route(gateways: Gateways, owner: str, guest: str, attached: bool) -> None:
+    if attached:
         gateways.patch_labels(guest, {LABEL: owner})
-    refs = [{"namespace": owner if given else guest, "name": "cozystack"}]
+    refs = [{"namespace": owner if attached else guest, "name": "cozystack"}]
     gateways.patch("httproutes", guest, "app", {"spec": {"parentRefs": refs}})
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param(_by_the_list, id="entry of the list"),
-        pytest.param(_by_the_route, id="reference of the route"),
+        pytest.param(_change_by_list, id="entry of the list"),
+        pytest.param(_change_by_route, id="reference of the route"),
     ],
 )
-def test_what_is_taken_back_is_gone_within_a_second(gateways: Gateways, foo: str, change: Revocation) -> None:
+def test_a_revoked_attachment_ends_within_a_second(gateways: Gateways, foo: str, change: AttachmentChange) -> None:
     """CVE-2024-42486. The label with which a namespace attaches goes, and so does what was made for the route. The
     median of some rounds."""
     guest, hostname = gateways.create_namespace("guest"), f"guest.{APEX}"
@@ -178,17 +180,17 @@ def test_what_is_taken_back_is_gone_within_a_second(gateways: Gateways, foo: str
         change(gateways, foo, guest, False)
         gateways.wait_until("detached", partial(_is_detached, gateways, foo, guest, hostname, change))
         taken.append(time.monotonic() - started)
-    assert statistics.median(taken) < SECONDS, taken
+    assert statistics.median(taken) < MAX_SECONDS, taken
 
 
-def _is_detached(gateways: Gateways, owner: str, guest: str, hostname: str, change: Revocation) -> bool:
+def _is_detached(gateways: Gateways, owner: str, guest: str, hostname: str, change: AttachmentChange) -> bool:
     """Without the label no listener admits the namespace; without the reference there is none for its route."""
-    if change is _by_the_route:
+    if change is _change_by_route:
         return not serves(gateways, owner, hostname)
     return gateways.attachment(guest) == (None, None)
 
 
-def test_an_heir_that_leaves_takes_its_listener_along(gateways: Gateways, foo: str) -> None:
+def test_the_listener_of_an_inheriting_namespace_is_removed_with_its_label(gateways: Gateways, foo: str) -> None:
     heir = gateways.create_namespace("heir", labels={LABEL: foo, HOST_LABEL: f"heir.{APEX}"})
     gateways.create_tenantgateway(foo, APEX, **DNS01)
     gateways.wait_until("the heir's", partial(serves, gateways, foo, f"*.heir.{APEX}"))
@@ -204,7 +206,7 @@ def test_an_heir_that_leaves_takes_its_listener_along(gateways: Gateways, foo: s
 
 
 @pytest.mark.controller_manager
-def test_a_namespace_made_anew_brings_nothing_of_the_old_one(gateways: Gateways, foo: str) -> None:
+def test_a_recreated_namespace_is_attached_only_by_the_list(gateways: Gateways, foo: str) -> None:
     """An entry of the list is the operator's, and names it; what was attached by label alone is not attached again."""
     listed, labelled = gateways.create_namespace("listed"), gateways.create_namespace("labelled", labels={LABEL: foo})
     gateways.create_tenantgateway(foo, APEX, attachedNamespaces=[listed])

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.attacks.two_tenants import Party
+from tests.attacks.two_tenants import TenantAdmin
 from tests.e2e.support.applying import APPLY, MERGE, configuration
 from tests.e2e.support.clusters import E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client, Response
@@ -24,28 +24,28 @@ PARTIAL_OBJECT = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 WHOLE_TABLE = {"includeObject": "Object"}
 
 
-class Prize:
+class HiddenTenant:
     """What alice must not learn: words that are in nothing but bob's."""
 
-    def __init__(self, bob: Party, tenants: Tenants) -> None:
+    def __init__(self, bob: TenantAdmin, tenants: Tenants) -> None:
         self.bob = bob
         self.tenant = tenants.get(bob.child, bob.namespace)
         self.version: str = self.tenant["metadata"]["resourceVersion"]
         self.uid: str = self.tenant["metadata"]["uid"]
 
-    def is_hidden_in(self, text: str, *, asked_by_name: bool = False) -> bool:
+    def is_absent_from(self, text: str, *, named_by_caller: bool = False) -> bool:
         words = [self.bob.secret, self.uid]
-        if not asked_by_name:
+        if not named_by_caller:
             words += [self.bob.child, self.bob.namespace]
         return not any(word in text for word in words)
 
 
 @pytest.fixture
-def prize(bob: Party, tenants: Tenants) -> Prize:
-    return Prize(bob, tenants)
+def hidden_tenant(bob: TenantAdmin, tenants: Tenants) -> HiddenTenant:
+    return HiddenTenant(bob, tenants)
 
 
-def requests(bob: Party) -> Iterator[tuple[str, str, Any, str]]:
+def named_requests(bob: TenantAdmin) -> Iterator[tuple[str, str, Any, str]]:
     one, collection, name = bob.child_path, bob.children, bob.child
     spec = {"etcd": True}
     yield "GET", one, None, JSON
@@ -63,14 +63,16 @@ def requests(bob: Party) -> Iterator[tuple[str, str, Any, str]]:
         yield "PATCH", f"{one}/{subresource}", {"spec": spec}, MERGE
 
 
-def test_what_is_named_is_refused(alice: Party, bob: Party, prize: Prize, tenants: Tenants) -> None:
-    for method, path, body, kind in requests(bob):
+def test_requests_for_a_foreign_tenant_by_name_are_forbidden(
+    alice: TenantAdmin, bob: TenantAdmin, hidden_tenant: HiddenTenant, tenants: Tenants
+) -> None:
+    for method, path, body, kind in named_requests(bob):
         query = {"fieldManager": "alice"} if kind == APPLY else None
         for dry_run in ({}, {"dryRun": "All"}):
             asked = {**(query or {}), **dry_run} if method != "GET" else query
             answer = alice.client.request(method, path, body, query=asked, content_type=kind)
             assert answer.status == 403, (method, path, answer.body)
-            assert prize.is_hidden_in(answer.content.decode(), asked_by_name=True)
+            assert hidden_tenant.is_absent_from(answer.content.decode(), named_by_caller=True)
     # as a list or a watch of one name, a request passes the door, and finds nothing behind it
     for path in (bob.children, tenants_path()):
         for accept in (JSON, TABLE, PARTIAL):
@@ -78,15 +80,15 @@ def test_what_is_named_is_refused(alice: Party, bob: Party, prize: Prize, tenant
                 path, query={"fieldSelector": f"metadata.name={bob.child}"}, headers={"Accept": accept}
             )
             assert listed.status == 200
-            assert prize.is_hidden_in(listed.content.decode())
+            assert hidden_tenant.is_absent_from(listed.content.decode())
     for accept in (JSON, TABLE, PARTIAL_OBJECT):
         assert alice.client.get(bob.child_path, headers={"Accept": accept}).status == 403
         assert alice.client.get(f"{NAMESPACES}/{bob.namespace}", headers={"Accept": accept}).status == 404
-    assert tenants.get(bob.child, bob.namespace)["spec"] == prize.tenant["spec"]
+    assert tenants.get(bob.child, bob.namespace)["spec"] == hidden_tenant.tenant["spec"]
 
 
-def selections(prize: Prize) -> Iterator[dict[str, str]]:
-    bob = prize.bob
+def list_queries(hidden_tenant: HiddenTenant) -> Iterator[dict[str, str]]:
+    bob = hidden_tenant.bob
     yield {}
     yield {"limit": "1"}
     for field in ("name", "namespace"):
@@ -103,37 +105,39 @@ def selections(prize: Prize) -> Iterator[dict[str, str]]:
         f"apps.cozystack.io/application.name in ({bob.child})",
         f"kubernetes.io/metadata.name={bob.child}",
         f"kubernetes.io/metadata.name in ({bob.namespace})",
-        f"kubernetes.io/metadata.name notin ({prize.uid})",
+        f"kubernetes.io/metadata.name notin ({hidden_tenant.uid})",
         f"tenant.cozystack.io/{bob.namespace}",
         f"tenant.cozystack.io/{bob.namespace}!=x",
     ):
         yield {"labelSelector": selector}
         yield {"labelSelector": selector, "limit": "1", "resourceVersion": "0"}
     yield {"resourceVersion": "0"}
-    yield {"resourceVersion": prize.version}
-    yield {"resourceVersion": prize.version, "resourceVersionMatch": "NotOlderThan"}
-    yield {"resourceVersion": prize.version, "resourceVersionMatch": "Exact", "limit": "1"}
+    yield {"resourceVersion": hidden_tenant.version}
+    yield {"resourceVersion": hidden_tenant.version, "resourceVersionMatch": "NotOlderThan"}
+    yield {"resourceVersion": hidden_tenant.version, "resourceVersionMatch": "Exact", "limit": "1"}
 
 
 @pytest.mark.parametrize("accept", [JSON, TABLE, PARTIAL])
-def test_no_list_shows_it(alice: Party, prize: Prize, accept: str) -> None:
+def test_no_list_shows_a_foreign_tenant(alice: TenantAdmin, hidden_tenant: HiddenTenant, accept: str) -> None:
     """In whatever form, by whatever selector, and no count counts it."""
-    for path in (tenants_path(), tenants_path(prize.bob.namespace), NAMESPACES):
-        for query in selections(prize):
-            if path == NAMESPACES and query.get("resourceVersion") == prize.version:
+    for path in (tenants_path(), tenants_path(hidden_tenant.bob.namespace), NAMESPACES):
+        for query in list_queries(hidden_tenant):
+            if path == NAMESPACES and query.get("resourceVersion") == hidden_tenant.version:
                 # of Tenants, which TenantNamespaces need not have reached
                 continue
             more: Mapping[str, str] = WHOLE_TABLE if accept == TABLE else {}
             answer = alice.client.get(path, query={**query, **more}, headers={"Accept": accept})
             # a version can be too old for one that has to be exact
             assert answer.status == 200 or (answer.status == 410 and "resourceVersion" in query), answer.body
-            assert prize.is_hidden_in(answer.content.decode()), (path, query)
+            assert hidden_tenant.is_absent_from(answer.content.decode()), (path, query)
             metadata = answer.json()["metadata"]
             assert "remainingItemCount" not in metadata
             assert "continue" not in metadata or answer.status == 410
 
 
-def test_counts_and_pages_are_of_what_is_seen(alice: Party, bob: Party, prize: Prize, tenants: Tenants) -> None:
+def test_counts_and_pages_include_only_visible_tenants(
+    alice: TenantAdmin, bob: TenantAdmin, hidden_tenant: HiddenTenant, tenants: Tenants
+) -> None:
     for party in (alice, bob):
         tenants.create(party.namespace)
     own = sorted(list_names(alice.client, tenants_path()))
@@ -150,10 +154,10 @@ def test_counts_and_pages_are_of_what_is_seen(alice: Party, bob: Party, prize: P
                 answer = alice.client.get(asked, query={"limit": 500, "continue": token})
                 assert answer.status in (200, 400, 410), answer.body
                 # a token tells its holder where it was made; nothing else does
-                assert prize.is_hidden_in(answer.content.decode(), asked_by_name=answer.status != 200)
+                assert hidden_tenant.is_absent_from(answer.content.decode(), named_by_caller=answer.status != 200)
 
 
-STARTS = [
+WATCH_STARTS = [
     pytest.param({}, id="unset"),
     pytest.param({"resourceVersion": "0"}, id="any"),
     pytest.param({"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}, id="initial events"),
@@ -164,27 +168,32 @@ STARTS = [
 ]
 
 
-@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("start", WATCH_STARTS)
 @pytest.mark.parametrize("accept", [JSON, TABLE, PARTIAL_OBJECT])
-def test_no_watch_tells_of_it(
-    alice: Party, bob: Party, prize: Prize, tenants: Tenants, start: dict[str, str], accept: str
+def test_no_watch_shows_a_foreign_tenant(
+    alice: TenantAdmin,
+    bob: TenantAdmin,
+    hidden_tenant: HiddenTenant,
+    tenants: Tenants,
+    start: dict[str, str],
+    accept: str,
 ) -> None:
     for path in (tenants_path(), bob.children):
         own = path == tenants_path()
-        seen = _watched(
-            alice.client, path, {**start, "labelSelector": "word!=x"}, accept, lambda: _change(tenants, bob)
+        seen = _read_watch(
+            alice.client, path, {**start, "labelSelector": "word!=x"}, accept, lambda: _annotate_child(tenants, bob)
         )
         if own:
             # what is alice's is told, so that something was listened to
             assert alice.child in seen
-        assert prize.is_hidden_in(seen)
+        assert hidden_tenant.is_absent_from(seen)
 
 
-def _change(tenants: Tenants, party: Party) -> None:
+def _annotate_child(tenants: Tenants, party: TenantAdmin) -> None:
     tenants.patch(party.child, {"metadata": {"annotations": {"changed": party.secret}}}, party.namespace)
 
 
-def _watched(client: Client, path: str, query: Mapping[str, str], accept: str, change: Any) -> str:
+def _read_watch(client: Client, path: str, query: Mapping[str, str], accept: str, change: Any) -> str:
     """All that a watch of a second says, while something changes."""
     asked = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": "2", **query}
     with client.stream(path, query=asked, headers={"Accept": accept}, seconds=30) as frames:
@@ -198,17 +207,19 @@ def _watched(client: Client, path: str, query: Mapping[str, str], accept: str, c
     return str(said)
 
 
-def test_a_watch_from_its_own_version_tells_nothing(alice: Party, bob: Party, prize: Prize, tenants: Tenants) -> None:
-    _change(tenants, bob)
-    query = {"resourceVersion": prize.version}
+def test_a_watch_from_the_version_of_a_foreign_tenant_does_not_show_it(
+    alice: TenantAdmin, bob: TenantAdmin, hidden_tenant: HiddenTenant, tenants: Tenants
+) -> None:
+    _annotate_child(tenants, bob)
+    query = {"resourceVersion": hidden_tenant.version}
     for accept in (JSON, TABLE, PARTIAL_OBJECT):
-        said = _watched(alice.client, tenants_path(), query, accept, lambda: _change(tenants, alice))
+        said = _read_watch(alice.client, tenants_path(), query, accept, lambda: _annotate_child(tenants, alice))
         assert alice.child in said
-        assert prize.is_hidden_in(said)
+        assert hidden_tenant.is_absent_from(said)
 
 
-def test_versions_of_lists_tell_nothing_of_whose_turn_it_was(
-    alice: Party, bob: Party, tenants: Tenants, unique: str
+def test_the_version_of_a_list_does_not_reveal_where_a_change_was_made(
+    alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants, unique: str
 ) -> None:
     """The version of a list is that of the whole collection, for everybody and every namespace: no oracle says where
     something has changed."""
@@ -219,7 +230,7 @@ def test_versions_of_lists_tell_nothing_of_whose_turn_it_was(
 
     tenants.wait_until_settled(bob.tenant)
     for party in (bob, alice, bob):
-        _change(tenants, party)
+        _annotate_child(tenants, party)
         tenants.patch(party.child, {"spec": {"etcd": party is bob}}, party.namespace)
         # what else goes on may come in between two of the requests
         tenants.wait("one version for all", lambda: len(versions()) == 1)
@@ -227,19 +238,21 @@ def test_versions_of_lists_tell_nothing_of_whose_turn_it_was(
         assert int(versions().pop()) >= int(last)
 
 
-def test_kubectl_shows_alice_hers(cluster: E2eCluster, alice: Party, bob: Party, prize: Prize) -> None:
+def test_kubectl_shows_only_visible_tenants(
+    cluster: E2eCluster, alice: TenantAdmin, bob: TenantAdmin, hidden_tenant: HiddenTenant
+) -> None:
     for arguments in (("-A",), ("-A", "-o", "yaml"), ("-A", "--show-labels"), ("-n", bob.namespace)):
         shown = cluster.kubectl("get", "tenants", *arguments, as_user=alice.user)
-        assert prize.is_hidden_in(shown.stdout)
+        assert hidden_tenant.is_absent_from(shown.stdout)
         assert (alice.child in shown.stdout) == ("-A" in arguments)
     shown = cluster.kubectl("get", "tenantnamespaces", "-o", "yaml", as_user=alice.user)
-    assert prize.is_hidden_in(shown.stdout)
+    assert hidden_tenant.is_absent_from(shown.stdout)
     assert alice.namespace in shown.stdout
     refused = cluster.kubectl("describe", "tenant", bob.child, "-n", bob.namespace, as_user=alice.user, status=None)
-    assert prize.is_hidden_in(refused.stdout + refused.stderr, asked_by_name=True)
+    assert hidden_tenant.is_absent_from(refused.stdout + refused.stderr, named_by_caller=True)
 
 
-def test_what_is_deleted_in_bulk_is_what_is_seen(alice: Party, bob: Party, tenants: Tenants) -> None:
+def test_foreign_tenants_cannot_be_deleted_in_bulk(alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants) -> None:
     """At the scope of the cluster there is no such request, and in bob's namespace it is not alice's."""
     answers: dict[str, Response] = {
         path: alice.client.request("DELETE", path, query={"labelSelector": "word!=x"})

@@ -21,9 +21,9 @@ from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.raw_tls import RawTls
 
-ONE = tenants_path(ROOT, "root")
-SETTINGS = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
-CUSTOM = "X-Custom-User"
+ROOT_TENANT = tenants_path(ROOT, "root")
+AUTHENTICATION_CONFIGMAP = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+CUSTOM_HEADER = "X-Custom-User"
 MASTERS = "system:masters"
 SPELLINGS = [
     pytest.param(["X-Remote-User: {}", f"X-Remote-Group: {MASTERS}"], id="plain"),
@@ -48,26 +48,26 @@ MALFORMED = [
 ]
 
 
-def ask(client: Client, lines: list[str], name: str) -> Response:
+def get_with_headers(client: Client, lines: list[str], name: str) -> Response:
     with RawTls(client) as connection:
-        connection.send_request_lines("GET", ONE, *(line.replace("{}", name) for line in lines))
+        connection.send_request_lines("GET", ROOT_TENANT, *(line.replace("{}", name) for line in lines))
         return connection.read_response()
 
 
 @pytest.fixture
-def nobody(cluster: E2eCluster) -> Client:
+def anonymous_client(cluster: E2eCluster) -> Client:
     """Straight at our server, without any credential."""
     return Client(cluster.direct_url, ssl._create_unverified_context(), {})
 
 
 @pytest.mark.parametrize("lines", SPELLINGS)
-def test_without_a_certificate_they_are_a_401(nobody: Client, lines: list[str]) -> None:
-    assert ask(nobody, lines, "admin").expect(401)["reason"] == "Unauthorized"
+def test_identity_headers_without_a_certificate_are_rejected(anonymous_client: Client, lines: list[str]) -> None:
+    assert get_with_headers(anonymous_client, lines, "admin").expect(401)["reason"] == "Unauthorized"
 
 
 @pytest.mark.parametrize("lines", MALFORMED)
-def test_what_is_no_header_gets_nobody_in(nobody: Client, lines: list[str]) -> None:
-    answer = ask(nobody, lines, "admin")
+def test_malformed_identity_headers_authenticate_nobody(anonymous_client: Client, lines: list[str]) -> None:
+    answer = get_with_headers(anonymous_client, lines, "admin")
     # a line that another one swallows names nobody, and nobody gets a 403
     assert answer.status in (400, 401, 403), answer.body
     if answer.status == 403:
@@ -75,26 +75,33 @@ def test_what_is_no_header_gets_nobody_in(nobody: Client, lines: list[str]) -> N
 
 
 @pytest.mark.parametrize("lines", SPELLINGS)
-def test_with_a_certificate_of_another_ca_they_are_a_401(cluster: E2eCluster, tmp_path: Path, lines: list[str]) -> None:
+def test_identity_headers_with_a_certificate_of_another_ca_are_rejected(
+    cluster: E2eCluster, tmp_path: Path, lines: list[str]
+) -> None:
     """Whose name is that of the front proxy, of an administrator, or both."""
     pair = make_client(make_ca("attacker"), FRONT_PROXY, [MASTERS])
     client = Client(cluster.direct_url, client_certificate_context(pair, tmp_path), {})
-    assert ask(client, lines, "admin").expect(401)["reason"] == "Unauthorized"
+    assert get_with_headers(client, lines, "admin").expect(401)["reason"] == "Unauthorized"
 
 
 @pytest.mark.parametrize("lines", SPELLINGS)
-def test_with_a_users_own_certificate_they_say_nothing(cluster: E2eCluster, unique: str, lines: list[str]) -> None:
+def test_identity_headers_with_a_user_certificate_are_ignored(
+    cluster: E2eCluster, unique: str, lines: list[str]
+) -> None:
     """As at a kube-apiserver, a good credential is a good credential (WIRE-A11): its owner is who asks, and nobody
     else."""
     own = cluster.direct_client(unique) if isinstance(cluster, KubeCluster) else cluster.client(unique)
     for client in (own, cluster.client(unique)):
-        said = ask(client, lines, "admin").expect(403)["message"]
+        said = get_with_headers(client, lines, "admin").expect(403)["message"]
         assert f'User "{unique}" cannot get' in said
 
 
 @pytest.mark.parametrize("lines", SPELLINGS)
-def test_a_proxy_of_another_name_is_a_401(kube: KubeCluster, lines: list[str]) -> None:
-    assert ask(kube.front_proxy_client("another-proxy"), lines, "admin").expect(401)["reason"] == "Unauthorized"
+def test_a_front_proxy_with_another_name_is_rejected(kube: KubeCluster, lines: list[str]) -> None:
+    assert (
+        get_with_headers(kube.front_proxy_client("another-proxy"), lines, "admin").expect(401)["reason"]
+        == "Unauthorized"
+    )
 
 
 TWO_USERS = [
@@ -108,55 +115,61 @@ TWO_USERS = [
 
 
 @pytest.mark.parametrize("lines", TWO_USERS)
-def test_a_proxy_that_names_two_users_is_refused(kube: KubeCluster, lines: list[str]) -> None:
-    assert ask(kube.front_proxy_client(), lines, "").status in (400, 401)
+def test_a_front_proxy_that_names_two_users_is_rejected(kube: KubeCluster, lines: list[str]) -> None:
+    assert get_with_headers(kube.front_proxy_client(), lines, "").status in (400, 401)
 
 
-def test_a_proxy_s_word_is_what_is_spelled_as_configured(kube: KubeCluster, unique: str) -> None:
+def test_only_the_configured_spelling_of_identity_headers_counts(kube: KubeCluster, unique: str) -> None:
     """What its client smuggled in beside it, in another spelling, is nobody's word."""
     lines = [f"X-Remote-User: {unique}", "X_Remote_User: admin", f"X_Remote_Group: {MASTERS}", "Remote-User: admin"]
-    assert f'User "{unique}" cannot get' in ask(kube.front_proxy_client(), lines, "").expect(403)["message"]
+    assert (
+        f'User "{unique}" cannot get' in get_with_headers(kube.front_proxy_client(), lines, "").expect(403)["message"]
+    )
 
 
 @pytest.fixture
-def renamed(kube: KubeCluster) -> Iterator[KubeCluster]:
+def cluster_with_custom_header(kube: KubeCluster) -> Iterator[KubeCluster]:
     """A cluster whose front proxy has a header of its own for users, beside the usual one."""
     kind, key = "application/merge-patch+json", "requestheader-username-headers"
     client = kube.client()
-    before = client.get(SETTINGS).expect(200)["data"][key]
-    told = json.dumps([CUSTOM, *json.loads(before)])
-    client.request("PATCH", SETTINGS, {"data": {key: told}}, content_type=kind).expect(200)
+    before = client.get(AUTHENTICATION_CONFIGMAP).expect(200)["data"][key]
+    told = json.dumps([CUSTOM_HEADER, *json.loads(before)])
+    client.request("PATCH", AUTHENTICATION_CONFIGMAP, {"data": {key: told}}, content_type=kind).expect(200)
     try:
         proxy = kube.front_proxy_client()
-        named = {CUSTOM: "admin", "X-Remote-Group": MASTERS}
-        wait_until("the header counts", lambda: proxy.get(ONE, headers=named).status == 200)
+        named = {CUSTOM_HEADER: "admin", "X-Remote-Group": MASTERS}
+        wait_until("the header counts", lambda: proxy.get(ROOT_TENANT, headers=named).status == 200)
         yield kube
     finally:
-        client.request("PATCH", SETTINGS, {"data": {key: before}}, content_type=kind).expect(200)
+        client.request("PATCH", AUTHENTICATION_CONFIGMAP, {"data": {key: before}}, content_type=kind).expect(200)
 
 
-@pytest.mark.parametrize("name", [CUSTOM, CUSTOM.lower(), CUSTOM.replace("-", "_"), "X-Remote-User"])
-def test_headers_of_other_names_are_no_way_around(renamed: KubeCluster, unique: str, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", [CUSTOM_HEADER, CUSTOM_HEADER.lower(), CUSTOM_HEADER.replace("-", "_"), "X-Remote-User"]
+)
+def test_custom_identity_headers_need_a_front_proxy_as_well(
+    cluster_with_custom_header: KubeCluster, unique: str, name: str
+) -> None:
     """kubernetes#119631: neither those that the cluster has configured, nor the usual ones that it has not."""
     lines = [f"{name}: admin", f"X-Remote-Group: {MASTERS}"]
-    assert ask(renamed.anonymous_client(), lines, "").status == 401
-    assert ask(renamed.front_proxy_client("another-proxy"), lines, "").status == 401
-    for client in (renamed.direct_client(unique), renamed.client(unique)):
-        assert f'User "{unique}" cannot get' in ask(client, lines, "").expect(403)["message"]
+    assert get_with_headers(cluster_with_custom_header.anonymous_client(), lines, "").status == 401
+    assert get_with_headers(cluster_with_custom_header.front_proxy_client("another-proxy"), lines, "").status == 401
+    for client in (cluster_with_custom_header.direct_client(unique), cluster_with_custom_header.client(unique)):
+        assert f'User "{unique}" cannot get' in get_with_headers(client, lines, "").expect(403)["message"]
 
 
-def test_they_reach_no_review_and_no_log(replica: Replica, unique: str) -> None:
+def test_spoofed_identities_reach_no_review_and_no_log(replica: Replica, unique: str) -> None:
     """Dropped, not only disbelieved: the host is never asked about them, and the log does not repeat them."""
     person, spoofed = f"person-{unique}", f"spoofed-{unique}"
     for each in SPELLINGS:
         [lines] = each.values
         assert isinstance(lines, list)
-        assert ask(replica.nobody(), lines, spoofed).status == 401
-        assert ask(replica.client(person), lines, spoofed).status == 403
-    reviewed = [json.loads(each.body)["spec"]["user"] for each in replica.asked("subjectaccessreviews")]
+        assert get_with_headers(replica.anonymous_client(), lines, spoofed).status == 401
+        assert get_with_headers(replica.client(person), lines, spoofed).status == 403
+    reviewed = [json.loads(each.body)["spec"]["user"] for each in replica.requests_to("subjectaccessreviews")]
     assert person in reviewed
     assert spoofed not in reviewed
-    asked = [each for each in tuple(replica.between.asked) if spoofed in f"{each.headers}{each.body!r}{each.target}"]
+    asked = [each for each in tuple(replica.proxy.requests) if spoofed in f"{each.headers}{each.body!r}{each.target}"]
     assert asked == []
     log = replica.process.log()
     assert person in log

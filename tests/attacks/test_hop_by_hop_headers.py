@@ -12,8 +12,8 @@ from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.raw_tls import RawTls
 from tests.e2e.support.tenants import manifest
 
-ONE = tenants_path(ROOT, "root")
-HIDDEN = [
+ROOT_TENANT = tenants_path(ROOT, "root")
+HIDING_HEADERS = [
     pytest.param(["Connection: X-Remote-User, Impersonate-User"], id="users"),
     pytest.param(["Connection: Authorization"], id="token"),
     pytest.param(["Connection: authoriZATION"], id="mixed case"),
@@ -29,47 +29,47 @@ HIDDEN = [
 ]
 
 
-def ask(client: Client, lines: list[str]) -> Response:
+def get_with_headers(client: Client, lines: list[str]) -> Response:
     with RawTls(client) as connection:
-        connection.send_request_lines("GET", ONE, *lines)
+        connection.send_request_lines("GET", ROOT_TENANT, *lines)
         return connection.read_response()
 
 
-def straight(cluster: E2eCluster) -> Client:
+def direct_client_of(cluster: E2eCluster) -> Client:
     return cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client()
 
 
-@pytest.mark.parametrize("lines", HIDDEN)
-def test_to_hide_an_identity_is_a_bad_request(cluster: E2eCluster, lines: list[str]) -> None:
+@pytest.mark.parametrize("lines", HIDING_HEADERS)
+def test_hiding_identity_headers_is_a_bad_request(cluster: E2eCluster, lines: list[str]) -> None:
     """Even from an administrator."""
     if cluster.kind == "external" and cluster.direct_url == cluster.url:
         pytest.skip("ATTACK_SERVER does not say where our own server is")
-    client = straight(cluster)
-    client.get(ONE).expect(200)
-    assert ask(client, lines).expect(400)["reason"] == "BadRequest"
+    client = direct_client_of(cluster)
+    client.get(ROOT_TENANT).expect(200)
+    assert get_with_headers(client, lines).expect(400)["reason"] == "BadRequest"
 
 
-@pytest.mark.parametrize("lines", HIDDEN)
-def test_the_front_proxy_is_not_made_to_hide_one(kube: KubeCluster, lines: list[str]) -> None:
+@pytest.mark.parametrize("lines", HIDING_HEADERS)
+def test_hiding_identity_headers_of_the_front_proxy_is_a_bad_request(kube: KubeCluster, lines: list[str]) -> None:
     proxied = ["X-Remote-User: somebody", "X-Remote-Group: system:masters"]
-    assert ask(kube.front_proxy_client(), proxied).status == 200
-    assert ask(kube.front_proxy_client(), [*proxied, *lines]).status == 400
+    assert get_with_headers(kube.front_proxy_client(), proxied).status == 200
+    assert get_with_headers(kube.front_proxy_client(), [*proxied, *lines]).status == 400
 
 
-@pytest.mark.parametrize("lines", HIDDEN)
-def test_through_the_front_a_user_stays_who_they_are(cluster: E2eCluster, unique: str, lines: list[str]) -> None:
+@pytest.mark.parametrize("lines", HIDING_HEADERS)
+def test_a_user_behind_the_aggregator_keeps_their_identity(cluster: E2eCluster, unique: str, lines: list[str]) -> None:
     """capsule-proxy#188. What stands in front drops such headers itself, or passes them on to be refused."""
-    answer = ask(cluster.client(unique), lines)
+    answer = get_with_headers(cluster.client(unique), lines)
     assert answer.status in (400, 403), answer.body
     assert answer.status == 400 or f'User "{unique}" cannot get' in answer.json()["message"]
 
 
-def test_other_names_are_no_attempt(cluster: E2eCluster) -> None:
+def test_other_connection_headers_are_allowed(cluster: E2eCluster) -> None:
     for value in ("close", "keep-alive", "close, Foo", "X-Remote, Authorization-Info, Impersonate"):
-        assert ask(straight(cluster), [f"Connection: {value}"]).status == 200
+        assert get_with_headers(direct_client_of(cluster), [f"Connection: {value}"]).status == 200
 
 
-def test_nothing_that_a_client_sends_is_sent_on(replica: Replica, unique: str) -> None:
+def test_headers_of_clients_are_not_forwarded_to_the_cluster(replica: Replica, unique: str) -> None:
     """Neither in name nor in value: what is asked of the host is asked by the server, in its own words."""
     word = f"word-{unique}"
     fields = {
@@ -86,15 +86,15 @@ def test_nothing_that_a_client_sends_is_sent_on(replica: Replica, unique: str) -
         "Audit-ID": word,
     }
     client, body = replica.client(), manifest(f"{unique}")
-    paths = [ONE, tenants_path(ROOT), tenants_path(ROOT, "missing"), tenants_path("nowhere")]
+    paths = [ROOT_TENANT, tenants_path(ROOT), tenants_path(ROOT, "missing"), tenants_path("nowhere")]
     for path in paths:
         client.get(path, headers=fields)
     made = client.request("POST", tenants_path(ROOT), body, query={"dryRun": "All"}, headers=fields)
     assert made.status == 201, made.body
-    replica.client(unique).get(ONE, headers=fields).expect(403)
+    replica.client(unique).get(ROOT_TENANT, headers=fields).expect(403)
     token = {**fields, "Authorization": f"Bearer {word}"}
-    assert replica.nobody().get(ONE, headers=token).status == 401
-    asked = tuple(replica.between.asked)
+    assert replica.anonymous_client().get(ROOT_TENANT, headers=token).status == 401
+    asked = tuple(replica.proxy.requests)
     assert [each for each in asked if each.method == "POST" and each.path.endswith("/helmreleases")]
     assert [each for each in asked if "subjectaccessreviews" in each.path]
     assert [each for each in asked if word in json.dumps(each.headers)] == []

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.attacks.two_tenants import Party
+from tests.attacks.two_tenants import TenantAdmin
 from tests.e2e.support.applying import APPLY, MERGE, configuration
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.gateways import GATEWAY_API, Gateways, path
@@ -21,7 +21,7 @@ from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.peer_lessons import JSON_PATCH, helmrelease_path
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
-APPLYING = {"fieldManager": "attacker", "force": "true"}
+APPLY_QUERY = {"fieldManager": "attacker", "force": "true"}
 # of victim.{}, where {} is the test's own
 SPELLINGS = [
     pytest.param("Victim.{}", id="upper case"),
@@ -64,7 +64,7 @@ SPELLINGS = [
 ]
 
 
-def setting(client: Client, namespace: str, name: str, host: Any) -> Iterator[tuple[str, Response]]:
+def update_host(client: Client, namespace: str, name: str, host: Any) -> Iterator[tuple[str, Response]]:
     """Every way to give a Tenant that is there a host."""
     target = tenants_path(namespace, name)
     replaced = [{"op": "add", "path": "/spec/host", "value": host}]
@@ -72,26 +72,28 @@ def setting(client: Client, namespace: str, name: str, host: Any) -> Iterator[tu
     yield "PUT", client.request("PUT", target, manifest(name, namespace, spec={"host": host}))
     yield "merge patch", client.request("PATCH", target, {"spec": {"host": host}}, content_type=MERGE)
     yield "JSON patch", client.request("PATCH", target, replaced, content_type=JSON_PATCH)
-    yield "apply", client.request("PATCH", target, applied, query=APPLYING, content_type=APPLY)
+    yield "apply", client.request("PATCH", target, applied, query=APPLY_QUERY, content_type=APPLY)
     for subresource in ("status", "finalize"):
         away = tenants_path(namespace, name, subresource)
         yield subresource, client.request("PATCH", away, {"spec": {"host": host}}, content_type=MERGE)
 
 
-def making(client: Client, tenants: Tenants, namespace: str, host: Any) -> Iterator[tuple[str, Response]]:
+def create_with_host(client: Client, tenants: Tenants, namespace: str, host: Any) -> Iterator[tuple[str, Response]]:
     fresh, applied = tenants.new_name(namespace), tenants.new_name(namespace)
     yield "create", client.request("POST", tenants_path(namespace), manifest(fresh, namespace, spec={"host": host}))
     body = configuration(applied, spec={"host": host})
     target = tenants_path(namespace, applied)
-    yield "create by apply", client.request("PATCH", target, body, query=APPLYING, content_type=APPLY)
+    yield "create by apply", client.request("PATCH", target, body, query=APPLY_QUERY, content_type=APPLY)
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_there_is_one_form_of_a_host(cluster: E2eCluster, tenants: Tenants, unique: str, spelling: str) -> None:
+def test_other_spellings_of_a_host_are_rejected(
+    cluster: E2eCluster, tenants: Tenants, unique: str, spelling: str
+) -> None:
     """For the administrator, who may set any: everything else is refused on every way, and nothing of it is stored."""
     written, mine = spelling.replace("{}", f"{unique}.example"), tenants.create()["metadata"]["name"]
     client = cluster.client()
-    answers = [*making(client, tenants, ROOT, written), *setting(client, ROOT, mine, written)]
+    answers = [*create_with_host(client, tenants, ROOT, written), *update_host(client, ROOT, mine, written)]
     for how, answer in answers:
         expected = {403, 404, 405} if how in ("status", "finalize") else {422}
         assert answer.status in expected, (how, answer.body)
@@ -100,13 +102,15 @@ def test_there_is_one_form_of_a_host(cluster: E2eCluster, tenants: Tenants, uniq
 
 
 @pytest.mark.parametrize("wrong", [["victim.example"], {"a": "b"}, 5, True], ids=repr)
-def test_a_host_is_text(cluster: E2eCluster, tenants: Tenants, wrong: Any) -> None:
+def test_a_host_must_be_a_string(cluster: E2eCluster, tenants: Tenants, wrong: Any) -> None:
     client = cluster.client()
-    for how, answer in making(client, tenants, ROOT, wrong):
+    for how, answer in create_with_host(client, tenants, ROOT, wrong):
         assert answer.status in (400, 422), (how, answer.body)
 
 
-def test_a_host_from_elsewhere_is_not_made_into_one(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_a_host_written_to_the_helmrelease_is_not_normalized(
+    cluster: E2eCluster, tenants: Tenants, unique: str
+) -> None:
     """Who writes the stored object itself goes past our admission: another spelling of a host is no label's value, and
     keeps others from having it."""
     client, name, written = cluster.client(), tenants.create()["metadata"]["name"], f"Victim.{unique}.Example."
@@ -125,8 +129,8 @@ def test_a_host_from_elsewhere_is_not_made_into_one(cluster: E2eCluster, tenants
     assert client.request("POST", tenants_path(ROOT), taken).status == 422
 
 
-def test_nobody_else_sets_changes_or_clears_one(
-    cluster: E2eCluster, alice: Party, bob: Party, tenants: Tenants, unique: str
+def test_tenant_admins_cannot_set_change_or_clear_a_host(
+    cluster: E2eCluster, alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants, unique: str
 ) -> None:
     """In whatever order: empty to set, set to another, to empty, and to what it was."""
     theirs, own = f"bob.{unique}.example", f"alice.{unique}.example"
@@ -136,16 +140,18 @@ def test_nobody_else_sets_changes_or_clears_one(
         for wanted in (theirs, f"x.{theirs}", theirs.upper(), own, "", None):
             if wanted == now or (wanted is None and not now):
                 continue
-            for how, answer in setting(alice.client, alice.namespace, alice.child, wanted):
+            for how, answer in update_host(alice.client, alice.namespace, alice.child, wanted):
                 expected = (403, 404, 405) if how in ("status", "finalize") else (403, 422)
                 assert answer.status in expected, (now, wanted, how, answer.body)
                 assert tenants.get(alice.child, alice.namespace)["spec"]["host"] == now
     for wanted in (theirs, own, theirs.upper()):
-        for how, answer in making(alice.client, tenants, alice.namespace, wanted):
+        for how, answer in create_with_host(alice.client, tenants, alice.namespace, wanted):
             assert answer.status in (403, 422), (wanted, how, answer.body)
 
 
-def test_no_two_have_one_whether_written_or_inherited(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_no_two_tenants_have_the_same_host_explicit_or_inherited(
+    cluster: E2eCluster, tenants: Tenants, unique: str
+) -> None:
     """By create, by change, by a change further up, and by the name alone."""
     client, apex = cluster.client(), f"{unique}.example"
     parent = tenants.create(spec={"host": apex})
@@ -156,7 +162,7 @@ def test_no_two_have_one_whether_written_or_inherited(cluster: E2eCluster, tenan
     tenants.create(spec={"host": custom})
     other = tenants.create()["metadata"]["name"]
     for taken in (apex, f"{inherited}.{apex}", custom):
-        for how, answer in (*making(client, tenants, ROOT, taken), *setting(client, ROOT, other, taken)):
+        for how, answer in (*create_with_host(client, tenants, ROOT, taken), *update_host(client, ROOT, other, taken)):
             expected = (404, 405) if how in ("status", "finalize") else (422,)
             assert answer.status in expected, (taken, how, answer.body)
     # a tenant whose name and parent come to what somebody has
@@ -174,7 +180,7 @@ def test_no_two_have_one_whether_written_or_inherited(cluster: E2eCluster, tenan
     client.request("DELETE", tenants_path(inside, "custom2"))
 
 
-def test_one_of_many_at_once_has_it(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_only_one_of_many_concurrent_creations_gets_a_host(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     client, wanted = cluster.client(), f"{unique}.example"
     bodies = [manifest(tenants.new_name(), spec={"host": wanted}) for _ in range(12)]
     with ThreadPoolExecutor(len(bodies)) as pool:
@@ -182,7 +188,7 @@ def test_one_of_many_at_once_has_it(cluster: E2eCluster, tenants: Tenants, uniqu
     assert statuses == {201: 1, 422: len(bodies) - 1}
 
 
-def test_only_what_is_below_the_domain_is_below_the_domain(gateways: Gateways, unique: str) -> None:
+def test_suffixes_of_hostnames_are_compared_by_label(gateways: Gateways, unique: str) -> None:
     """Suffixes end at a label: `evilvictim.example` is not below `victim.example`."""
     apex, foo = f"{unique}.example", gateways.create_namespace("m-foo")
     gateways.create_tenantgateway(foo, apex)

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.attacks.policy_layers import layers_installed
-from tests.attacks.two_tenants import Party
+from tests.attacks.policy_layers import policies_installed
+from tests.attacks.two_tenants import TenantAdmin
 from tests.e2e.support.applying import APPLY, MERGE
 from tests.e2e.support.clusters import E2eCluster
 from tests.e2e.support.gateways import LABEL, Gateways
@@ -23,14 +23,14 @@ from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Object, Tenants
 
 GROUP = "gateway.networking.k8s.io"
-LISTENED, ROUTED = ("Gateway", "ListenerSet"), ("HTTPRoute", "GRPCRoute", "TLSRoute")
+LISTENER_KINDS, ROUTE_KINDS = ("Gateway", "ListenerSet"), ("HTTPRoute", "GRPCRoute", "TLSRoute")
 # these have no hostname: what they are good for is not the policies' to say
-NAMELESS = {"GatewayClass", "ReferenceGrant", "BackendTLSPolicy", "TCPRoute", "UDPRoute"}
-APPLYING = {"fieldManager": "attacker", "force": "true"}
+KINDS_WITHOUT_HOSTNAMES = {"GatewayClass", "ReferenceGrant", "BackendTLSPolicy", "TCPRoute", "UDPRoute"}
+APPLY_QUERY = {"fieldManager": "attacker", "force": "true"}
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedKind:
     version: str
     kind: str
     plural: str
@@ -41,7 +41,7 @@ class Served:
     def body(self, name: str, hostnames: list[str] | None, parent: Mapping[str, Any]) -> Object:
         """As the kind has them: on listeners, or of the route as a whole. None leaves the field out."""
         metadata = {"apiVersion": f"{GROUP}/{self.version}", "kind": self.kind, "metadata": {"name": name}}
-        if self.kind in LISTENED:
+        if self.kind in LISTENER_KINDS:
             return {**metadata, "spec": {**self._parent(parent), "listeners": list(_listeners(hostnames))}}
         named = {} if hostnames is None else {"hostnames": hostnames}
         rules = [{"backendRefs": [{"name": "backend", "port": 443}]}]
@@ -57,55 +57,61 @@ def _listeners(hostnames: list[str] | None) -> Iterator[Object]:
         yield {"name": f"l{number}", "port": 80 + number, "protocol": "HTTP", **named}
 
 
-def served(client: Client) -> list[Served]:
+def discover_kinds(client: Client) -> list[ServedKind]:
     versions = client.get(f"/apis/{GROUP}").expect(200)["versions"]
     found = []
     for version in (each["version"] for each in versions):
         resources = client.get(f"/apis/{GROUP}/{version}").expect(200)["resources"]
-        found += [Served(version, each["kind"], each["name"]) for each in resources if "/" not in each["name"]]
+        found += [ServedKind(version, each["kind"], each["name"]) for each in resources if "/" not in each["name"]]
     return found
 
 
 @pytest.fixture(scope="module")
-def kinds(cluster: E2eCluster) -> Iterator[list[Served]]:
+def kinds(cluster: E2eCluster) -> Iterator[list[ServedKind]]:
     """Those with hostnames, while the policies are in force."""
-    with layers_installed(cluster):
-        yield [each for each in served(cluster.client()) if each.kind not in NAMELESS]
+    with policies_installed(cluster):
+        yield [each for each in discover_kinds(cluster.client()) if each.kind not in KINDS_WITHOUT_HOSTNAMES]
 
 
 @pytest.fixture
-def writer(cluster: E2eCluster, alice: Party, tenants: Tenants, kinds: list[Served]) -> Party:
+def writer(cluster: E2eCluster, alice: TenantAdmin, tenants: Tenants, kinds: list[ServedKind]) -> TenantAdmin:
     """alice, who may write every kind in her namespace, as no tenant's people may; the policies hold her."""
     tenants.wait_until_settled(alice.tenant)
     cluster.grant(alice.user, "cluster-admin", alice.namespace)
     for each in kinds:
-        wait_until(f"{each} is looked at", partial(_is_looked_at, alice, each))
+        wait_until(f"{each} is looked at", partial(_is_enforced, alice, each))
     return alice
 
 
-def _is_looked_at(party: Party, each: Served) -> bool:
+def _is_enforced(party: TenantAdmin, each: ServedKind) -> bool:
     bad = each.body("probe", ["victim.example"], {"name": "cozystack"})
-    return _refused(party.client.request("POST", each.path(party.namespace), bad, query={"dryRun": "All"}))
+    return _is_denied_by_policy(party.client.request("POST", each.path(party.namespace), bad, query={"dryRun": "All"}))
 
 
-def _refused(answer: Response) -> bool:
+def _is_denied_by_policy(answer: Response) -> bool:
     return answer.status == 403 and "ValidatingAdmissionPolicy 'cozystack-" in answer.json()["message"]
 
 
-def own_cluster(party: Party, tenants: Tenants) -> str:
+def host_of(party: TenantAdmin, tenants: Tenants) -> str:
     host: str = tenants.wait_until_settled(party.tenant)["status"]["host"]["value"]
     return host
 
 
-def test_no_kind_and_no_version_is_overlooked(cluster: E2eCluster, writer: Party, kinds: list[Served]) -> None:
+def test_the_policies_cover_every_kind_and_version(
+    cluster: E2eCluster, writer: TenantAdmin, kinds: list[ServedKind]
+) -> None:
     """cozystack#3868, #4066: of all that is served, each kind with hostnames in each version is refused somebody
     else's; whoever serves a kind that is not known here finds out by this test."""
-    assert {each.kind for each in served(cluster.client())} <= {*LISTENED, *ROUTED, *NAMELESS}
-    assert {each.kind for each in kinds} == {*LISTENED, *ROUTED}
+    assert {each.kind for each in discover_kinds(cluster.client())} <= {
+        *LISTENER_KINDS,
+        *ROUTE_KINDS,
+        *KINDS_WITHOUT_HOSTNAMES,
+    }
+    assert {each.kind for each in kinds} == {*LISTENER_KINDS, *ROUTE_KINDS}
     assert len(kinds) > len({each.kind for each in kinds})
     for each in kinds:
         body = each.body("dodge", ["victim.example"], {"name": "cozystack"})
-        assert _refused(writer.client.request("POST", each.path(writer.namespace), body)), each
+        assert _is_denied_by_policy(writer.client.request("POST", each.path(writer.namespace), body)), each
 
 
 def hostnames(own: str, bob: str) -> Iterator[tuple[str, list[str] | None]]:
@@ -128,8 +134,10 @@ def hostnames(own: str, bob: str) -> Iterator[tuple[str, list[str] | None]]:
     yield "a sibling's with a dot", [f"{bob}."]
 
 
-def test_every_hostname_is_the_tenants_own(writer: Party, bob: Party, kinds: list[Served], tenants: Tenants) -> None:
-    own, theirs = own_cluster(writer, tenants), own_cluster(bob, tenants)
+def test_foreign_hostnames_are_denied(
+    writer: TenantAdmin, bob: TenantAdmin, kinds: list[ServedKind], tenants: Tenants
+) -> None:
+    own, theirs = host_of(writer, tenants), host_of(bob, tenants)
     for each in kinds:
         for what, wanted in hostnames(own, theirs):
             if each.kind == "Gateway" and not any(wanted or ()):
@@ -146,17 +154,19 @@ def test_every_hostname_is_the_tenants_own(writer: Party, bob: Party, kinds: lis
             assert made.status == 201, (each, good, made.body)
 
 
-def test_no_version_is_a_way_around_another(writer: Party, kinds: list[Served], tenants: Tenants) -> None:
+def test_foreign_hostnames_are_denied_in_updates_through_every_version(
+    writer: TenantAdmin, kinds: list[ServedKind], tenants: Tenants
+) -> None:
     """Made in one, changed in another: by PUT, by every patch."""
-    own, bad = own_cluster(writer, tenants), ["victim.example"]
-    for made_as in kinds:
-        name = f"crossing-{made_as.version}"
-        body = made_as.body(name, [f"www.{own}"], {"name": "cozystack"})
-        writer.client.request("POST", made_as.path(writer.namespace), body).expect(201)
-        for changed_as in (each for each in kinds if each.kind == made_as.kind):
-            target = changed_as.path(writer.namespace, name)
+    own, bad = host_of(writer, tenants), ["victim.example"]
+    for created_as in kinds:
+        name = f"crossing-{created_as.version}"
+        body = created_as.body(name, [f"www.{own}"], {"name": "cozystack"})
+        writer.client.request("POST", created_as.path(writer.namespace), body).expect(201)
+        for updated_as in (each for each in kinds if each.kind == created_as.kind):
+            target = updated_as.path(writer.namespace, name)
             live = writer.client.get(target).expect(200)
-            changed = changed_as.body(name, bad, {"name": "cozystack"})
+            changed = updated_as.body(name, bad, {"name": "cozystack"})
             replaced = [{"op": "replace", "path": "/spec", "value": changed["spec"]}]
             answers = {
                 "PUT": writer.client.request("PUT", target, {**live, "spec": changed["spec"]}),
@@ -164,18 +174,18 @@ def test_no_version_is_a_way_around_another(writer: Party, kinds: list[Served], 
                 "JSON patch": writer.client.request(
                     "PATCH", target, replaced, content_type="application/json-patch+json"
                 ),
-                "apply": writer.client.request("PATCH", target, changed, query=APPLYING, content_type=APPLY),
+                "apply": writer.client.request("PATCH", target, changed, query=APPLY_QUERY, content_type=APPLY),
             }
             for how, answer in answers.items():
-                assert _refused(answer), (made_as, changed_as, how, answer.body)
+                assert _is_denied_by_policy(answer), (created_as, updated_as, how, answer.body)
 
 
-def test_a_route_to_somebody_elses_gateway_is_not_let_in(
-    cluster: E2eCluster, writer: Party, tenants: Tenants, gateways: Gateways
+def test_a_route_to_a_foreign_gateway_is_not_admitted(
+    cluster: E2eCluster, writer: TenantAdmin, tenants: Tenants, gateways: Gateways
 ) -> None:
     """With its own hostname, by section, by port, or by both: the other's listeners admit no namespace but those that
     are theirs, and none is made for it."""
-    own = own_cluster(writer, tenants)
+    own = host_of(writer, tenants)
     victim = gateways.create_namespace("m-victim")
     gateways.create_tenantgateway(victim, "victim.example")
     gateways.create_route(victim, "mine", "www.victim.example", to=victim, port=443)

@@ -15,9 +15,9 @@ from functools import partial
 
 import pytest
 
-from tests.attacks.openapi_leaks import dangling, undescribed
+from tests.attacks.openapi_checks import find_dangling_references, find_untyped_objects
 from tests.attacks.proxied_replica import Replica
-from tests.attacks.two_tenants import ROLE, Party
+from tests.attacks.two_tenants import ROLE, TenantAdmin
 from tests.e2e.support.applying import APPLY, MERGE, configuration
 from tests.e2e.support.clusters import (
     CORE_GROUP_VERSION,
@@ -37,14 +37,14 @@ from tests.e2e.support.visibility import NAMESPACES, TABLE
 SAMPLES = 150
 # how far two medians of the same thing may be apart on a machine with other work: a look-up in the store or at the
 # host, which would tell them apart, takes a multiple
-APART = 0.35
-APART_SECONDS = 0.0005
+RELATIVE_TOLERANCE = 0.35
+TOLERANCE_SECONDS = 0.0005
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
-APPLYING = {"fieldManager": "attacker", "force": "true"}
+APPLY_QUERY = {"fieldManager": "attacker", "force": "true"}
 
 
-def same(one: Response, other: Response, name: str, other_name: str) -> bool:
+def is_same_answer(one: Response, other: Response, name: str, other_name: str) -> bool:
     """But for the name that was asked for."""
     hidden = one.content.replace(name.encode(), b"X"), other.content.replace(other_name.encode(), b"X")
     return (one.status, hidden[0], _head(one)) == (other.status, hidden[1], _head(other))
@@ -55,7 +55,7 @@ def _head(answer: Response) -> dict[str, str]:
     return {key.lower(): value for key, value in answer.headers.items() if key.lower() not in own}
 
 
-def medians(client: Client, method: str, *paths: str) -> list[float]:
+def median_seconds(client: Client, method: str, *paths: str) -> list[float]:
     """Of each path's answers, asked in turns over one connection, so that what else goes on strikes all alike."""
     taken = {path: list[float]() for path in paths}
     with closing(client.connect()) as connection:
@@ -68,8 +68,8 @@ def medians(client: Client, method: str, *paths: str) -> list[float]:
     return [statistics.median(each[10:]) for each in taken.values()]
 
 
-def alike(one: float, other: float) -> bool:
-    return abs(one - other) <= max(APART * min(one, other), APART_SECONDS)
+def take_equally_long(one: float, other: float) -> bool:
+    return abs(one - other) <= max(RELATIVE_TOLERANCE * min(one, other), TOLERANCE_SECONDS)
 
 
 def missing_name(unique: str) -> str:
@@ -81,7 +81,7 @@ def missing_namespace(unique: str) -> str:
     return f"tenant-n{unique[1:]}"
 
 
-def hidden_and_missing(bob: Party, unique: str) -> Iterator[tuple[str, str, str, str]]:
+def hidden_and_missing_paths(bob: TenantAdmin, unique: str) -> Iterator[tuple[str, str, str, str]]:
     """Verb, and two paths of which one is of something, with the two names."""
     there, nowhere = bob.namespace, missing_namespace(unique)
     yield "GET", f"{NAMESPACES}/{there}", f"{NAMESPACES}/{nowhere}", "namespace"
@@ -92,33 +92,33 @@ def hidden_and_missing(bob: Party, unique: str) -> Iterator[tuple[str, str, str,
     yield "GET", tenants_path(there, child), tenants_path(nowhere, child), "namespace"
 
 
-def test_hidden_and_missing_have_one_answer(alice: Party, bob: Party, unique: str) -> None:
+def test_hidden_and_missing_objects_get_the_same_answer(alice: TenantAdmin, bob: TenantAdmin, unique: str) -> None:
     """Status, body and every header, in every representation. `kubectl apply` needs it, too (capsule-proxy#203)."""
     nowhere, missing = missing_namespace(unique), missing_name(unique)
-    for method, there, none, what in hidden_and_missing(bob, unique):
+    for method, there, none, what in hidden_and_missing_paths(bob, unique):
         name, other = (bob.namespace, nowhere) if what == "namespace" else (bob.child, missing)
         for accept in ("application/json", TABLE, PARTIAL):
             one, two = (alice.client.request(method, path, headers={"Accept": accept}) for path in (there, none))
             assert one.status in (403, 404)
-            assert same(one, two, name, other), (method, there, one.body, two.body)
+            assert is_same_answer(one, two, name, other), (method, there, one.body, two.body)
     for method, kind in (("PUT", "application/json"), ("PATCH", MERGE), ("PATCH", APPLY)):
         one, two = (
             alice.client.request(
                 method,
                 tenants_path(bob.namespace, name),
                 configuration(name),
-                query=APPLYING if kind == APPLY else None,
+                query=APPLY_QUERY if kind == APPLY else None,
                 content_type=kind,
             )
             for name in (bob.child, missing)
         )
-        assert same(one, two, bob.child, missing)
+        assert is_same_answer(one, two, bob.child, missing)
     # a create of what is there and hidden, and of what is not
     for namespace in (bob.namespace, nowhere):
         bodies = [manifest(name, namespace) for name in (bob.child, missing)]
         one, two = (alice.client.request("POST", tenants_path(namespace), body) for body in bodies)
         assert (one.status, two.status) == (403, 403)
-        assert same(one, two, bob.child, missing)
+        assert is_same_answer(one, two, bob.child, missing)
     lists = [alice.client.get(tenants_path(each)) for each in (bob.namespace, nowhere)]
     texts = [_without_version(answer) for answer in lists]
     assert texts[0] == texts[1]
@@ -129,18 +129,20 @@ def _without_version(answer: Response) -> Object:
     return {**body, "metadata": {key: value for key, value in body["metadata"].items() if key != "resourceVersion"}}
 
 
-def test_hidden_and_missing_take_one_time(alice: Party, bob: Party, unique: str) -> None:
+def test_hidden_and_missing_objects_take_equally_long(alice: TenantAdmin, bob: TenantAdmin, unique: str) -> None:
     """The medians of requests in turns; of three tries, one must find them alike, as all do where they are."""
-    for method, there, none, _ in hidden_and_missing(bob, unique):
+    for method, there, none, _ in hidden_and_missing_paths(bob, unique):
         if method != "GET":
             continue
-        tried = [medians(alice.client, method, there, none)]
-        while not alike(*tried[-1]) and len(tried) < 3:
-            tried.append(medians(alice.client, method, there, none))
-        assert alike(*tried[-1]), (there, none, tried)
+        tried = [median_seconds(alice.client, method, there, none)]
+        while not take_equally_long(*tried[-1]) and len(tried) < 3:
+            tried.append(median_seconds(alice.client, method, there, none))
+        assert take_equally_long(*tried[-1]), (there, none, tried)
 
 
-def test_a_name_is_taken_only_where_one_may_look(alice: Party, bob: Party, tenants: Tenants, unique: str) -> None:
+def test_a_name_conflict_is_reported_only_in_the_callers_namespace(
+    alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants, unique: str
+) -> None:
     """Within the caller's own parent it is said; the same name at bob's is nobody's business, and no obstacle."""
     taken = alice.client.request("POST", alice.children, manifest(alice.child, alice.namespace)).expect(409)
     assert taken["reason"] == "AlreadyExists"
@@ -154,8 +156,8 @@ def test_a_name_is_taken_only_where_one_may_look(alice: Party, bob: Party, tenan
         alice.client.request("DELETE", tenants_path(alice.namespace, bob.child)).expect(200)
 
 
-def test_no_refusal_names_what_is_somebody_elses(
-    cluster: E2eCluster, alice: Party, bob: Party, tenants: Tenants, unique: str
+def test_a_host_conflict_does_not_name_the_other_tenant(
+    cluster: E2eCluster, alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants, unique: str
 ) -> None:
     """Hosts of others, above all: neither whose they are, nor in which namespace."""
     owned = f"{unique}.example"
@@ -176,7 +178,7 @@ def test_no_refusal_names_what_is_somebody_elses(
     assert not any(word in said for word in (bob.namespace, bob.child, bob.tenant, bob.user))
 
 
-COLLIDING = [
+AMBIGUOUS_NAMES = [
     "a-b",
     "a--b",
     "-a",
@@ -195,8 +197,8 @@ COLLIDING = [
 ]
 
 
-@pytest.mark.parametrize("name", COLLIDING, ids=ascii)
-def test_no_two_names_come_to_one_namespace(cluster: E2eCluster, alice: Party, name: str) -> None:
+@pytest.mark.parametrize("name", AMBIGUOUS_NAMES, ids=ascii)
+def test_names_that_could_share_a_namespace_are_rejected(cluster: E2eCluster, alice: TenantAdmin, name: str) -> None:
     """GHSA-8h6m-wv39-239m: `a-b` in one place and `b` in `a` would have one; so there is no dash in a name, and
     nothing that another spelling of it could be folded into."""
     for client, namespace in ((alice.client, alice.namespace), (cluster.client(), ROOT)):
@@ -204,7 +206,7 @@ def test_no_two_names_come_to_one_namespace(cluster: E2eCluster, alice: Party, n
         assert answer.status == 422, answer.body
         if name and "/" not in name and name.isascii():
             applied = client.request(
-                "PATCH", tenants_path(namespace, name), configuration(name), query=APPLYING, content_type=APPLY
+                "PATCH", tenants_path(namespace, name), configuration(name), query=APPLY_QUERY, content_type=APPLY
             )
             assert applied.status == 422, applied.body
     generated = {"metadata": {"generateName": name}}
@@ -214,7 +216,7 @@ def test_no_two_names_come_to_one_namespace(cluster: E2eCluster, alice: Party, n
         assert all(item["metadata"]["name"].isascii() and "-" not in item["metadata"]["name"] for item in made)
 
 
-def test_every_namespace_is_one_tenants(alice: Party, tenants: Tenants) -> None:
+def test_every_tenant_has_a_namespace_of_its_own(alice: TenantAdmin, tenants: Tenants) -> None:
     """The mapping from a place and a name to a namespace is one to one, over all that there are."""
     inner = tenants.create_with_namespace(alice.namespace)
     for namespace in (alice.namespace, inner):
@@ -229,7 +231,7 @@ def test_every_namespace_is_one_tenants(alice: Party, tenants: Tenants) -> None:
             assert item["status"]["namespace"] == (f"tenant-{name}" if home == ROOT else f"{home}-{name}")
 
 
-SMUGGLED = ("X-Forwarded-Host: evil.example", "X-Forwarded-Proto: http", "X-Original-URL: //evil.example")
+MISLEADING_HEADERS = ("X-Forwarded-Host: evil.example", "X-Forwarded-Proto: http", "X-Original-URL: //evil.example")
 TARGETS = [
     "/",
     "//",
@@ -267,17 +269,17 @@ TARGETS = [
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_nobody_is_ever_sent_elsewhere(replica: Replica, alice: Party, target: str) -> None:
+def test_the_server_never_redirects(replica: Replica, alice: TenantAdmin, target: str) -> None:
     """CVE-2022-3172: an aggregated server that redirects takes the aggregator's clients along."""
     asked: list[tuple[Client, tuple[str, ...]]] = [
         (replica.client(), ("GET", "HEAD", "OPTIONS")),
         (replica.client(alice.user), ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "TRACE")),
-        (replica.nobody(), ("GET", "POST", "DELETE", "CONNECT")),
+        (replica.anonymous_client(), ("GET", "POST", "DELETE", "CONNECT")),
     ]
     for client, methods in asked:
         for method in methods:
             with RawTls(client) as connection:
-                connection.send_request_lines(method, target, *SMUGGLED)
+                connection.send_request_lines(method, target, *MISLEADING_HEADERS)
                 head = connection.read_until(b"\r\n\r\n").partition(b"\r\n\r\n")[0]
             assert not head.startswith(b"HTTP/1.1 3"), (method, target, head)
             assert b"\r\nlocation:" not in head.lower()
@@ -296,7 +298,7 @@ DISCOVERY = [
 
 
 @pytest.mark.parametrize(("path", "accept"), DISCOVERY)
-def test_discovery_comes_from_memory(replica: Replica, path: str, accept: str) -> None:
+def test_discovery_is_served_from_memory(replica: Replica, path: str, accept: str) -> None:
     """In under 100 ms, asking the host nothing, and while the host is away: garbage collection and the deletion of
     namespaces stop for what discovery does not answer."""
     client = replica.client()
@@ -308,33 +310,33 @@ def test_discovery_comes_from_memory(replica: Replica, path: str, accept: str) -
         client.get(path, headers=headers).expect(200)
         return time.perf_counter() - started
 
-    before = len(replica.between.asked)
+    before = len(replica.proxy.requests)
     assert statistics.median(timed() for _ in range(15)) < 0.1
-    related = [each for each in tuple(replica.between.asked)[before:] if "watch=" not in each.target]
+    related = [each for each in tuple(replica.proxy.requests)[before:] if "watch=" not in each.target]
     assert [each for each in related if each.method == "GET" and each.path.startswith("/apis/apps.cozystack.io")] == []
-    replica.between.disconnect("replica")
+    replica.proxy.disconnect("replica")
     try:
         assert statistics.median(timed() for _ in range(15)) < 0.1
     finally:
-        replica.between.reconnect("replica")
+        replica.proxy.reconnect("replica")
 
 
 @pytest.mark.parametrize("group", ["apis/apps.cozystack.io/v1alpha1", "apis/core.cozystack.io/v1alpha1"])
-def test_openapi_v3_is_sound(cluster: E2eCluster, group: str) -> None:
+def test_openapi_v3_has_no_untyped_objects_and_no_dangling_references(cluster: E2eCluster, group: str) -> None:
     """#2863: every map that is free says so, every reference leads somewhere, and the kinds are named."""
     document = cluster.client().get(f"/openapi/v3/{group}").expect(200)
     components = document["components"]["schemas"]
-    assert undescribed(components) == []
-    assert dangling(document, "#/components/schemas/", components) == []
+    assert find_untyped_objects(components) == []
+    assert find_dangling_references(document, "#/components/schemas/", components) == []
     named = [kind["kind"] for each in components.values() for kind in each.get("x-kubernetes-group-version-kind", ())]
     assert set(named) & {"Tenant", "TenantNamespace"}
 
 
-def test_openapi_v2_is_sound(replica: Replica) -> None:
+def test_openapi_v2_has_no_untyped_objects_and_no_dangling_references(replica: Replica) -> None:
     document = replica.client().get("/openapi/v2").expect(200)
     assert document["swagger"] == "2.0"
-    assert undescribed(document["definitions"]) == []
-    assert dangling(document, "#/definitions/", document["definitions"]) == []
+    assert find_untyped_objects(document["definitions"]) == []
+    assert find_dangling_references(document, "#/definitions/", document["definitions"]) == []
     identifiers = [
         operation["operationId"]
         for methods in document["paths"].values()
@@ -344,7 +346,7 @@ def test_openapi_v2_is_sound(replica: Replica) -> None:
     assert len(identifiers) == len(set(identifiers))
 
 
-def test_what_clients_ask_of_the_documents_works(cluster: E2eCluster, alice: Party) -> None:
+def test_kubectl_explain_and_api_resources_work(cluster: E2eCluster, alice: TenantAdmin) -> None:
     for arguments in (("explain", "tenant.spec.resourceQuotas"), ("explain", "tenant", "--recursive")):
         assert "FIELD" in cluster.kubectl(*arguments, as_user=alice.user).stdout
     done = cluster.kubectl("api-resources", "--api-group=apps.cozystack.io", as_user=alice.user)
@@ -352,7 +354,7 @@ def test_what_clients_ask_of_the_documents_works(cluster: E2eCluster, alice: Par
 
 
 @pytest.mark.controller_manager
-def test_a_namespace_goes_although_our_server_was_away(kube: KubeCluster, tenants: Tenants, unique: str) -> None:
+def test_a_namespace_is_deleted_after_an_outage_of_our_server(kube: KubeCluster, tenants: Tenants, unique: str) -> None:
     """kubernetes#119662, #108427: it waits for what it cannot list, says so, and goes once that is there again."""
     namespace, client = f"e2e-{unique}", kube.client()
     client.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}).expect(201)
@@ -360,21 +362,21 @@ def test_a_namespace_goes_although_our_server_was_away(kube: KubeCluster, tenant
     kube.server.stop()
     try:
         client.request("DELETE", path).expect(200)
-        wait_until("it says what it waits for", partial(_names_discovery, client, path), seconds=2 * PATIENCE)
+        wait_until("it says what it waits for", partial(_waits_for_discovery, client, path), seconds=2 * PATIENCE)
     finally:
         kube.restart()
     wait_until("it is gone", lambda: client.get(path).status == 404, seconds=3 * PATIENCE)
     tenants.create()
 
 
-def _names_discovery(client: Client, path: str) -> bool:
+def _waits_for_discovery(client: Client, path: str) -> bool:
     answer = client.get(path)
     conditions = answer.json().get("status", {}).get("conditions", ()) if answer.status == 200 else ()
     return any(each["status"] == "True" and "cozystack.io" in each.get("message", "") for each in conditions)
 
 
 @pytest.mark.controller_manager
-def test_a_tenants_namespace_goes_after_a_restart_in_between(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_deletion_continues_after_a_restart(cluster: E2eCluster, tenants: Tenants) -> None:
     """Deleted, and our server stopped before it is done: what was begun is finished."""
     if cluster.kind == "external":
         pytest.skip("a server that was running already is not stopped")

@@ -30,84 +30,84 @@ from tests.e2e.support.visibility import (
     wait_until_listed,
 )
 
-SECONDS = 1.0
+MAX_SECONDS = 1.0
 ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class RevocableTenant:
     """A tenant's namespace with a Tenant in it, and somebody who sees them as long as a grant of `access` holds."""
 
     access: RbacObjects
     admin: Client
     client: Client
-    who: Object
-    place: str
+    subject: Object
+    namespace: str
     name: str
 
     def grant(self) -> None:
-        self.access.bind("grant", self.place, self.who)
+        self.access.bind("grant", self.namespace, self.subject)
 
     def patch(self, path: str, body: Object) -> None:
         self.admin.request("PATCH", path, body, content_type=MERGE).expect(200)
 
 
-Means = tuple[Callable[[Stage], None], Callable[[Stage], None]]
+GrantAndRevocation = tuple[Callable[[RevocableTenant], None], Callable[[RevocableTenant], None]]
 """How a grant comes, and how it goes."""
 
 
-def _with_role(stage: Stage) -> None:
-    stage.access.create_role("some", stage.place, GET_TENANTS)
-    stage.access.bind("grant", stage.place, stage.who, "some")
+def _grant_by_role(revocable: RevocableTenant) -> None:
+    revocable.access.create_role("some", revocable.namespace, GET_TENANTS)
+    revocable.access.bind("grant", revocable.namespace, revocable.subject, "some")
 
 
-def _drop_role(stage: Stage) -> None:
-    stage.access.delete(ROLEBINDINGS, "grant", stage.place)
-    stage.access.delete("roles", "some", stage.place)
+def _delete_role(revocable: RevocableTenant) -> None:
+    revocable.access.delete(ROLEBINDINGS, "grant", revocable.namespace)
+    revocable.access.delete("roles", "some", revocable.namespace)
 
 
-def _with_the_cluster(stage: Stage) -> None:
+def _grant_by_cluster_role(revocable: RevocableTenant) -> None:
     rule = {**GET_TENANTS, "apiGroups": ["apps.cozystack.io"]}
-    stage.access.create("clusterroles", {"metadata": {"name": f"attack:{stage.place}"}, "rules": [rule]})
-    stage.access.bind(stage.place, "", stage.who, f"attack:{stage.place}")
+    revocable.access.create("clusterroles", {"metadata": {"name": f"attack:{revocable.namespace}"}, "rules": [rule]})
+    revocable.access.bind(revocable.namespace, "", revocable.subject, f"attack:{revocable.namespace}")
 
 
-def _drop_of_the_cluster(stage: Stage) -> None:
-    stage.access.delete("clusterrolebindings", stage.place)
-    stage.access.delete("clusterroles", f"attack:{stage.place}")
+def _delete_cluster_role(revocable: RevocableTenant) -> None:
+    revocable.access.delete("clusterrolebindings", revocable.namespace)
+    revocable.access.delete("clusterroles", f"attack:{revocable.namespace}")
 
 
-def _without_get(stage: Stage) -> None:
-    stage.access.replace_rules("some", stage.place, {**GET_TENANTS, "verbs": ["list", "watch"]})
+def _remove_get_from_role(revocable: RevocableTenant) -> None:
+    revocable.access.replace_rules("some", revocable.namespace, {**GET_TENANTS, "verbs": ["list", "watch"]})
 
 
-def _of_another_group(stage: Stage) -> None:
+def _replace_subject(revocable: RevocableTenant) -> None:
     body = {"subjects": [group_subject("others")]}
-    stage.patch(rbac_path(ROLEBINDINGS, stage.place, "grant"), body)
+    revocable.patch(rbac_path(ROLEBINDINGS, revocable.namespace, "grant"), body)
 
 
-def _delete_binding(stage: Stage) -> None:
-    stage.access.delete(ROLEBINDINGS, "grant", stage.place)
+def _delete_binding(revocable: RevocableTenant) -> None:
+    revocable.access.delete(ROLEBINDINGS, "grant", revocable.namespace)
 
 
-MEANS = [
-    pytest.param(Stage.grant, _delete_binding, _delete_binding, id="RoleBinding deleted"),
-    pytest.param(_with_role, _without_get, _drop_role, id="Role without get"),
-    pytest.param(Stage.grant, _of_another_group, _delete_binding, id="subject taken out"),
-    pytest.param(_with_the_cluster, _drop_of_the_cluster, _drop_of_the_cluster, id="ClusterRoleBinding deleted"),
+REVOCATIONS = [
+    pytest.param(RevocableTenant.grant, _delete_binding, _delete_binding, id="RoleBinding deleted"),
+    pytest.param(_grant_by_role, _remove_get_from_role, _delete_role, id="Role without get"),
+    pytest.param(RevocableTenant.grant, _replace_subject, _delete_binding, id="subject taken out"),
+    pytest.param(_grant_by_cluster_role, _delete_cluster_role, _delete_cluster_role, id="ClusterRoleBinding deleted"),
 ]
 
 
 @pytest.fixture
-def stage(cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str) -> Stage:
-    place = tenants.create_with_namespace()
-    name = create_child(tenants, place)
-    tenants.wait("it has settled", lambda: tenants.get(name, place)["status"].get("conditions"))
+def revocable(cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str) -> RevocableTenant:
+    namespace = tenants.create_with_namespace()
+    name = create_child(tenants, namespace)
+    tenants.wait("it has settled", lambda: tenants.get(name, namespace)["status"].get("conditions"))
     client = cluster.client(unique, [f"{unique}-group"])
-    return Stage(access, cluster.client(), client, group_subject(f"{unique}-group"), place, name)
+    return RevocableTenant(access, cluster.client(), client, group_subject(f"{unique}-group"), namespace, name)
 
 
-def until(frames: Iterator[Object], type_: str, name: str) -> Object:
+def wait_for_event(frames: Iterator[Object], type_: str, name: str) -> Object:
     for frame in frames:
         assert frame["type"] != "ERROR", frame
         if (frame["type"], frame["object"]["metadata"].get("name")) == (type_, name):
@@ -116,38 +116,41 @@ def until(frames: Iterator[Object], type_: str, name: str) -> Object:
     raise AssertionError(f"the watch ended without {type_} {name}")
 
 
-@pytest.mark.parametrize(("give", "take", "tidy"), MEANS)
-def test_a_watch_loses_it_within_a_second_and_hears_no_more(
-    stage: Stage,
+@pytest.mark.parametrize(("grant", "revoke", "clean_up"), REVOCATIONS)
+def test_a_watch_loses_revoked_objects_within_a_second(
+    revocable: RevocableTenant,
     tenants: Tenants,
-    give: Callable[[Stage], None],
-    take: Callable[[Stage], None],
-    tidy: Callable[[Stage], None],
+    grant: Callable[[RevocableTenant], None],
+    revoke: Callable[[RevocableTenant], None],
+    clean_up: Callable[[RevocableTenant], None],
 ) -> None:
     """Its name, and nothing of it. The median of some rounds: one pause of the machine is no late revocation."""
     taken: list[float] = []
-    with open_watch(stage.client, tenants_path()) as of_tenants, open_watch(stage.client, NAMESPACES) as of_namespaces:
+    with (
+        open_watch(revocable.client, tenants_path()) as of_tenants,
+        open_watch(revocable.client, NAMESPACES) as of_namespaces,
+    ):
         for number in range(ROUNDS):
-            give(stage)
-            until(of_tenants, "ADDED", stage.name)
-            until(of_namespaces, "ADDED", stage.place)
+            grant(revocable)
+            wait_for_event(of_tenants, "ADDED", revocable.name)
+            wait_for_event(of_namespaces, "ADDED", revocable.namespace)
             started = time.monotonic()
-            take(stage)
-            for frames, name in ((of_tenants, stage.name), (of_namespaces, stage.place)):
-                gone = until(frames, "DELETED", name)
+            revoke(revocable)
+            for frames, name in ((of_tenants, revocable.name), (of_namespaces, revocable.namespace)):
+                gone = wait_for_event(frames, "DELETED", name)
                 assert set(gone) == {"apiVersion", "kind", "metadata"}
                 assert set(gone["metadata"]) <= {"name", "namespace", "uid", "resourceVersion"}
             taken.append(time.monotonic() - started)
-            tenants.patch(stage.name, {"metadata": {"labels": {"round": f"hidden-{number}"}}}, stage.place)
-            assert list_names(stage.client, tenants_path()) == []
-            if number + 1 < ROUNDS and take is not tidy:
-                tidy(stage)
-        assert statistics.median(taken) < SECONDS, taken
+            tenants.patch(revocable.name, {"metadata": {"labels": {"round": f"hidden-{number}"}}}, revocable.namespace)
+            assert list_names(revocable.client, tenants_path()) == []
+            if number + 1 < ROUNDS and revoke is not clean_up:
+                clean_up(revocable)
+        assert statistics.median(taken) < MAX_SECONDS, taken
         # what is heard next is of something else, so that nothing came in between
         other = tenants.create_with_namespace()
         fresh = create_child(tenants, other)
-        stage.access.bind("other", other, stage.who)
-        for frames, name, hidden in ((of_tenants, fresh, stage.name), (of_namespaces, other, stage.place)):
+        revocable.access.bind("other", other, revocable.subject)
+        for frames, name, hidden in ((of_tenants, fresh, revocable.name), (of_namespaces, other, revocable.namespace)):
             for frame in frames:
                 said = frame["object"]["metadata"].get("name")
                 assert said != hidden, frame
@@ -155,70 +158,70 @@ def test_a_watch_loses_it_within_a_second_and_hears_no_more(
                     break
 
 
-def test_neither_get_nor_list_nor_table_lingers(stage: Stage) -> None:
+def test_gets_and_lists_do_not_show_revoked_objects(revocable: RevocableTenant) -> None:
     """Once the watch has been told. What a review said of a `get` is kept for ten seconds, as at any kube-apiserver."""
-    with open_watch(stage.client, tenants_path()) as frames:
-        stage.grant()
-        until(frames, "ADDED", stage.name)
-        stage.client.get(tenants_path(stage.place, stage.name)).expect(200)
-        _delete_binding(stage)
-        until(frames, "DELETED", stage.name)
-    for query in ({}, {"resourceVersion": "0"}, {"fieldSelector": f"metadata.name={stage.name}"}, {"limit": "1"}):
-        for path in (tenants_path(), tenants_path(stage.place)):
-            assert list_names(stage.client, path, **query) == []
-    assert stage.client.get(f"{NAMESPACES}/{stage.place}").status == 404
+    with open_watch(revocable.client, tenants_path()) as frames:
+        revocable.grant()
+        wait_for_event(frames, "ADDED", revocable.name)
+        revocable.client.get(tenants_path(revocable.namespace, revocable.name)).expect(200)
+        _delete_binding(revocable)
+        wait_for_event(frames, "DELETED", revocable.name)
+    for query in ({}, {"resourceVersion": "0"}, {"fieldSelector": f"metadata.name={revocable.name}"}, {"limit": "1"}):
+        for path in (tenants_path(), tenants_path(revocable.namespace)):
+            assert list_names(revocable.client, path, **query) == []
+    assert revocable.client.get(f"{NAMESPACES}/{revocable.namespace}").status == 404
     deadline = time.monotonic() + 15
-    while stage.client.get(tenants_path(stage.place, stage.name)).status != 403:
+    while revocable.client.get(tenants_path(revocable.namespace, revocable.name)).status != 403:
         assert time.monotonic() < deadline
 
 
 @pytest.mark.controller_manager
-def test_what_is_made_anew_under_the_same_name_is_not_what_was_granted(
+def test_a_recreated_tenant_needs_a_new_grant(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
     name = tenants.new_name()
-    client, path, place = cluster.client(), tenants_path(ROOT), f"tenant-{name}"
+    client, path, namespace = cluster.client(), tenants_path(ROOT), f"tenant-{name}"
     client.request("POST", path, manifest(name)).expect(201)
-    tenants.wait_for_namespace(place)
-    inner = create_child(tenants, place)
-    access.bind("grant", place, user_subject(unique))
+    tenants.wait_for_namespace(namespace)
+    inner = create_child(tenants, namespace)
+    access.bind("grant", namespace, user_subject(unique))
     person = cluster.client(unique)
-    wait_until_listed(person, NAMESPACES, [place])
+    wait_until_listed(person, NAMESPACES, [namespace])
     with open_watch(person, NAMESPACES) as of_namespaces, open_watch(person, tenants_path()) as of_tenants:
         client.request("DELETE", tenants_path(ROOT, name), query={"propagationPolicy": "Foreground"}).expect(200)
-        until(of_tenants, "DELETED", inner)
-        until(of_namespaces, "DELETED", place)
+        wait_for_event(of_tenants, "DELETED", inner)
+        wait_for_event(of_namespaces, "DELETED", namespace)
         tenants.wait_until_gone(tenants_path(ROOT, name))
         client.request("POST", path, manifest(name)).expect(201)
-        tenants.wait_for_namespace(place)
-        tenants.wait("it is made anew", lambda: _made(client, tenants, place, inner))
+        tenants.wait_for_namespace(namespace)
+        tenants.wait("it is made anew", lambda: _is_created(client, tenants, namespace, inner))
         assert list_names(person, NAMESPACES) == list_names(person, tenants_path()) == []
-        access.bind("again", place, user_subject(unique))
-        assert until(of_namespaces, "ADDED", place)["metadata"]["uid"]
-        assert until(of_tenants, "ADDED", inner)["metadata"]["namespace"] == place
+        access.bind("again", namespace, user_subject(unique))
+        assert wait_for_event(of_namespaces, "ADDED", namespace)["metadata"]["uid"]
+        assert wait_for_event(of_tenants, "ADDED", inner)["metadata"]["namespace"] == namespace
 
 
-def _made(client: Client, tenants: Tenants, place: str, name: str) -> bool:
-    return client.request("POST", tenants_path(place), manifest(name, place)).status == 201
+def _is_created(client: Client, tenants: Tenants, namespace: str, name: str) -> bool:
+    return client.request("POST", tenants_path(namespace), manifest(name, namespace)).status == 201
 
 
-def test_tokens_and_bookmarks_of_before_are_worth_nothing(
+def test_continue_tokens_and_versions_from_before_a_revocation_show_nothing(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
-    places = sorted(tenants.create_with_namespace() for _ in range(3))
-    for place in places:
-        access.bind("grant", place, user_subject(unique))
+    namespaces = sorted(tenants.create_with_namespace() for _ in range(3))
+    for namespace in namespaces:
+        access.bind("grant", namespace, user_subject(unique))
     client = cluster.client(unique)
-    wait_until_listed(client, NAMESPACES, places)
+    wait_until_listed(client, NAMESPACES, namespaces)
     page = client.get(NAMESPACES, query={"limit": 1}).expect(200)["metadata"]
     version, token = page["resourceVersion"], page["continue"]
-    for place in places:
-        access.delete(ROLEBINDINGS, "grant", place)
+    for namespace in namespaces:
+        access.delete(ROLEBINDINGS, "grant", namespace)
     wait_until_listed(client, NAMESPACES, [])
-    for query in _resumptions(version, token):
+    for query in _resuming_queries(version, token):
         answer = client.get(NAMESPACES, query=query)
         assert answer.status in (200, 410), answer.body
-        assert not any(place in answer.content.decode() for place in places)
+        assert not any(namespace in answer.content.decode() for namespace in namespaces)
     asked = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "2", "allowWatchBookmarks": "true"}
     with client.stream(NAMESPACES, query=asked, seconds=30) as frames:
         for frame in frames:
@@ -227,7 +230,7 @@ def test_tokens_and_bookmarks_of_before_are_worth_nothing(
             assert "status" not in frame["object"] or frame["type"] == "ERROR"
 
 
-def _resumptions(version: str, token: str) -> Iterator[Mapping[str, str]]:
+def _resuming_queries(version: str, token: str) -> Iterator[Mapping[str, str]]:
     yield {"limit": "1", "continue": token}
     yield {"limit": "500", "continue": token}
     yield {"resourceVersion": version, "resourceVersionMatch": "Exact"}

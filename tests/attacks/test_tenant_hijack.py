@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from tests.attacks.two_tenants import Party
+from tests.attacks.two_tenants import TenantAdmin
 from tests.e2e.support.applying import APPLY, MERGE, configuration
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.peer_lessons import JSON_PATCH
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
-SYSTEM = ["kube-system", "kube-public", "default", "cozy-system"]
-APPLYING = {"fieldManager": "attacker", "force": "true"}
+SYSTEM_NAMESPACES = ["kube-system", "kube-public", "default", "cozy-system"]
+APPLY_QUERY = {"fieldManager": "attacker", "force": "true"}
 
 
-def release_path(namespace: str, name: str) -> str:
+def helmrelease_path(namespace: str, name: str) -> str:
     return f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{namespace}/helmreleases/tenant-{name}"
 
 
@@ -31,7 +31,7 @@ def namespace_path(name: str, subresource: str = "") -> str:
     return f"/api/v1/namespaces/{name}{subresource and '/'}{subresource}"
 
 
-def hostile(bob: Party) -> Object:
+def hostile_metadata(bob: TenantAdmin) -> Object:
     """Metadata that would mean something if it arrived where it aims at."""
     return {
         "labels": {
@@ -58,7 +58,9 @@ def hostile(bob: Party) -> Object:
     }
 
 
-def writes(client: Client, path: str, name: str, wanted: Object) -> Iterator[tuple[str, Callable[[], Response]]]:
+def metadata_writes(
+    client: Client, path: str, name: str, wanted: Object
+) -> Iterator[tuple[str, Callable[[], Response]]]:
     """Every way to change an object's metadata to this."""
 
     def put() -> Response:
@@ -72,7 +74,7 @@ def writes(client: Client, path: str, name: str, wanted: Object) -> Iterator[tup
     yield "PUT", put
     yield "merge patch", lambda: client.request("PATCH", path, {"metadata": wanted}, content_type=MERGE)
     yield "JSON patch", lambda: client.request("PATCH", path, add, content_type=JSON_PATCH)
-    yield "apply", lambda: client.request("PATCH", path, applied, query=APPLYING, content_type=APPLY)
+    yield "apply", lambda: client.request("PATCH", path, applied, query=APPLY_QUERY, content_type=APPLY)
 
 
 def system_labels(release: Object) -> Mapping[str, str]:
@@ -80,7 +82,7 @@ def system_labels(release: Object) -> Mapping[str, str]:
     return {key: value for key, value in labels.items() if not key.startswith("apps.cozystack.io-")}
 
 
-def shape(client: Client, namespace: str, name: str) -> Mapping[str, Any]:
+def namespace_metadata(client: Client, namespace: str, name: str) -> Mapping[str, Any]:
     """What a tenant's Namespace says, but for its own name."""
     metadata = client.get(namespace_path(namespace)).expect(200)["metadata"]
     text = {key: metadata.get(key) for key in ("labels", "ownerReferences")}
@@ -88,20 +90,20 @@ def shape(client: Client, namespace: str, name: str) -> Mapping[str, Any]:
     return {"said": repr(text).replace(namespace, "SELF").replace(f"'{name}.", "'NAME."), "annotations": annotations}
 
 
-def test_no_write_of_a_tenant_reaches_what_is_the_server_s(
-    cluster: E2eCluster, alice: Party, bob: Party, tenants: Tenants
+def test_metadata_of_a_tenant_does_not_reach_system_labels(
+    cluster: E2eCluster, alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants
 ) -> None:
     admin = cluster.client()
     plain = tenants.create(alice.namespace)["metadata"]["name"]
-    wanted = hostile(bob)
+    wanted = hostile_metadata(bob)
     for number, how in enumerate(("create", "generateName", "apply", "PUT", "merge patch", "JSON patch")):
-        name = _make(alice, tenants, wanted if number < 3 else {}, how)
+        name = _create_tenant(alice, tenants, wanted if number < 3 else {}, how)
         path = tenants_path(alice.namespace, name)
         if number >= 3:
-            ways = dict(writes(alice.client, path, name, wanted))
+            ways = dict(metadata_writes(alice.client, path, name, wanted))
             ways[how]().expect(200)
-        release = admin.get(release_path(alice.namespace, name)).expect(200)
-        model = admin.get(release_path(alice.namespace, plain)).expect(200)
+        release = admin.get(helmrelease_path(alice.namespace, name)).expect(200)
+        model = admin.get(helmrelease_path(alice.namespace, plain)).expect(200)
         assert system_labels(release) == {
             key: value.replace(plain, name) for key, value in system_labels(model).items()
         }, how
@@ -115,16 +117,16 @@ def test_no_write_of_a_tenant_reaches_what_is_the_server_s(
         for each in (name, plain):
             tenants.wait_for_namespace(f"{alice.namespace}-{each}")
             tenants.wait("it has settled", partial(_has_conditions, tenants, alice.namespace, each))
-        expected = shape(admin, f"{alice.namespace}-{plain}", plain)
-        assert shape(admin, f"{alice.namespace}-{name}", name) == expected, how
+        expected = namespace_metadata(admin, f"{alice.namespace}-{plain}", plain)
+        assert namespace_metadata(admin, f"{alice.namespace}-{name}", name) == expected, how
 
 
-def _make(alice: Party, tenants: Tenants, metadata: Object, how: str) -> str:
+def _create_tenant(alice: TenantAdmin, tenants: Tenants, metadata: Object, how: str) -> str:
     name, namespace = tenants.new_name(alice.namespace), alice.namespace
     if how == "apply":
         body = configuration(name, metadata=metadata)
         path = tenants_path(namespace, name)
-        alice.client.request("PATCH", path, body, query=APPLYING, content_type=APPLY).expect(201)
+        alice.client.request("PATCH", path, body, query=APPLY_QUERY, content_type=APPLY).expect(201)
         return name
     body = manifest(name, namespace, **metadata)
     if how == "generateName":
@@ -138,8 +140,8 @@ def _has_conditions(tenants: Tenants, namespace: str, name: str) -> bool:
     return bool(tenants.get(name, namespace)["status"].get("conditions"))
 
 
-def test_owners_that_a_tenant_names_own_nothing(
-    cluster: E2eCluster, alice: Party, bob: Party, tenants: Tenants
+def test_owner_references_of_a_tenant_do_not_affect_other_objects(
+    cluster: E2eCluster, alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants
 ) -> None:
     """Neither bob's Tenant, nor the Namespace of alice's."""
     admin = cluster.client()
@@ -147,7 +149,7 @@ def test_owners_that_a_tenant_names_own_nothing(
     owner = {"apiVersion": theirs["apiVersion"], "kind": "Tenant", "name": bob.child, "uid": theirs["metadata"]["uid"]}
     place = f"{alice.namespace}-{alice.child}"
     before = tenants.wait_for_namespace(place)["metadata"].get("ownerReferences")
-    for how, write in writes(alice.client, alice.child_path, alice.child, {"labels": {"how": "x"}}):
+    for how, write in metadata_writes(alice.client, alice.child_path, alice.child, {"labels": {"how": "x"}}):
         assert write().status == 200, how
     body = {"metadata": {"ownerReferences": [{**owner, "blockOwnerDeletion": True, "controller": True}]}}
     alice.client.request("PATCH", alice.child_path, body, content_type=MERGE)
@@ -162,22 +164,22 @@ def test_owners_that_a_tenant_names_own_nothing(
     alice.client.request("PATCH", alice.child_path, {"metadata": {"ownerReferences": None}}, content_type=MERGE)
 
 
-def test_a_tenants_own_people_write_no_namespace(alice: Party, bob: Party) -> None:
-    for name in (alice.namespace, f"{alice.namespace}-{alice.child}", bob.namespace, ROOT, *SYSTEM):
+def test_tenant_admins_cannot_write_namespaces(alice: TenantAdmin, bob: TenantAdmin) -> None:
+    for name in (alice.namespace, f"{alice.namespace}-{alice.child}", bob.namespace, ROOT, *SYSTEM_NAMESPACES):
         body = {"metadata": {"name": name, "labels": {"namespace.cozystack.io/host": "victim.example"}}}
         for subresource in ("", "status", "finalize"):
             path = namespace_path(name, subresource)
             answers = [
                 alice.client.request("PUT", path, body),
                 alice.client.request("PATCH", path, body, content_type=MERGE),
-                alice.client.request("PATCH", path, body, query=APPLYING, content_type=APPLY),
+                alice.client.request("PATCH", path, body, query=APPLY_QUERY, content_type=APPLY),
                 alice.client.request("DELETE", path),
             ]
             assert {answer.status for answer in answers} == {403}, name
     assert alice.client.request("POST", "/api/v1/namespaces", {"metadata": {"name": "tenant-x"}}).status == 403
 
 
-PROTECTED = ["host", "etcd", "monitoring", "ingress", "seaweedfs"]
+PROTECTED_KEYS = ["host", "etcd", "monitoring", "ingress", "seaweedfs"]
 
 
 def namespace_writes(client: Client, name: str, change: Callable[[Object], None]) -> Iterator[tuple[str, Response]]:
@@ -205,25 +207,28 @@ def namespace_writes(client: Client, name: str, change: Callable[[Object], None]
     operations = [{"op": "add", "path": "/metadata/labels", "value": changed()["metadata"].get("labels", {})}]
     yield "JSON patch", client.request("PATCH", path, operations, content_type=JSON_PATCH)
     applied = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"labels": changed()["metadata"].get("labels", {})}}
-    yield "apply", client.request("PATCH", path, applied, query=APPLYING, content_type=APPLY)
+    yield "apply", client.request("PATCH", path, applied, query=APPLY_QUERY, content_type=APPLY)
 
 
-def _steal(metadata: Object) -> None:
+def _overwrite_labels(metadata: Object) -> None:
     labels = metadata["labels"]
-    labels |= {f"namespace.cozystack.io/{key}": "tenant-thief" for key in PROTECTED}
+    labels |= {f"namespace.cozystack.io/{key}": "tenant-thief" for key in PROTECTED_KEYS}
     labels["namespace.cozystack.io/gateway"] = "tenant-thief"
     labels["tenant.cozystack.io/tenant-thief"] = ""
 
 
-def _strip(metadata: Object) -> None:
+def _remove_labels_and_owners(metadata: Object) -> None:
     ours = ("namespace.cozystack.io/", "tenant.cozystack.io/")
     metadata["labels"] = {key: value for key, value in metadata["labels"].items() if not key.startswith(ours)}
     metadata["ownerReferences"] = []
 
 
-@pytest.mark.parametrize("change", [pytest.param(_steal, id="other values"), pytest.param(_strip, id="taken off")])
-def test_what_others_write_on_a_tenants_namespace_comes_back(
-    cluster: E2eCluster, alice: Party, tenants: Tenants, change: Callable[[Object], None]
+@pytest.mark.parametrize(
+    "change",
+    [pytest.param(_overwrite_labels, id="other values"), pytest.param(_remove_labels_and_owners, id="taken off")],
+)
+def test_changes_to_the_metadata_of_a_workload_namespace_are_reverted(
+    cluster: E2eCluster, alice: TenantAdmin, tenants: Tenants, change: Callable[[Object], None]
 ) -> None:
     """CVE-2022-46167, CVE-2025-55205: by whoever may write Namespaces, on every verb, refused or put right."""
     client = cluster.client()
@@ -241,7 +246,7 @@ def test_what_others_write_on_a_tenants_namespace_comes_back(
         tenants.wait(f"it is as before after {how}", lambda: now() == before)
 
 
-RECORDS = [
+FOREIGN_METADATA = [
     pytest.param({}, id="bare"),
     pytest.param({"labels": {"namespace.cozystack.io/host": "victim.example"}}, id="with a label of ours"),
     pytest.param({"annotations": {"apps.cozystack.io/tenant": "{home}/{name}"}}, id="with half a record"),
@@ -261,8 +266,8 @@ RECORDS = [
 ]
 
 
-@pytest.mark.parametrize("metadata", RECORDS)
-def test_a_namespace_that_was_there_is_not_adopted(
+@pytest.mark.parametrize("metadata", FOREIGN_METADATA)
+def test_an_existing_namespace_is_not_adopted(
     cluster: E2eCluster, tenants: Tenants, metadata: Mapping[str, Mapping[str, str]]
 ) -> None:
     """CVE-2022-46167, CVE-2024-39690. Only what was made for this very Tenant is its own, or what its owner gave it."""
@@ -276,7 +281,7 @@ def test_a_namespace_that_was_there_is_not_adopted(
     try:
         before = client.get(namespace_path(f"tenant-{name}")).expect(200)
         client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
-        tenants.wait("that is said", lambda: _in_conflict(tenants, name))
+        tenants.wait("that is said", lambda: _has_namespace_conflict(tenants, name))
         after = client.get(namespace_path(f"tenant-{name}")).expect(200)
         assert after["metadata"] == before["metadata"]
         for kind in ("secrets/cozystack-values", f"serviceaccounts/tenant-{name}"):
@@ -288,13 +293,15 @@ def test_a_namespace_that_was_there_is_not_adopted(
         client.request("DELETE", namespace_path(f"tenant-{name}"))
 
 
-def _in_conflict(tenants: Tenants, name: str) -> bool:
+def _has_namespace_conflict(tenants: Tenants, name: str) -> bool:
     conditions = tenants.get(name)["status"].get("conditions", ())
     return any(each["type"] == "NamespaceConflict" and each["status"] == "True" for each in conditions)
 
 
-@pytest.mark.parametrize("namespace", [*SYSTEM, "cozy-fluxcd"])
-def test_a_system_namespace_is_nobodys_tenant(cluster: E2eCluster, tenants: Tenants, namespace: str) -> None:
+@pytest.mark.parametrize("namespace", [*SYSTEM_NAMESPACES, "cozy-fluxcd"])
+def test_a_system_namespace_cannot_become_part_of_the_tree(
+    cluster: E2eCluster, tenants: Tenants, namespace: str
+) -> None:
     """Nor the home of one, for the administrator either, whatever it says of itself."""
     client, name = cluster.client(), tenants.new_name()
     if client.get(namespace_path(namespace)).status == 404:
@@ -308,7 +315,7 @@ def test_a_system_namespace_is_nobodys_tenant(cluster: E2eCluster, tenants: Tena
         for each in (manifest(f"{name}x", namespace), {"metadata": {"generateName": name}}):
             assert client.request("POST", tenants_path(namespace), each).status == 403
         path = tenants_path(namespace, f"{name}y")
-        applied = client.request("PATCH", path, configuration(f"{name}y"), query=APPLYING, content_type=APPLY)
+        applied = client.request("PATCH", path, configuration(f"{name}y"), query=APPLY_QUERY, content_type=APPLY)
         assert applied.status == 403
         tenants.wait_until_settled(name)
         after = client.get(namespace_path(namespace)).expect(200)["metadata"]

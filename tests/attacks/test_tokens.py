@@ -9,125 +9,147 @@ from typing import Any
 import pytest
 from multidict import CIMultiDict
 
-from tests.attacks.proxied_replica import Asked, Lie, Replica
-from tests.attacks.two_tenants import ROLE, Party
+from tests.attacks.proxied_replica import ClusterRequest, FakeResponse, Replica
+from tests.attacks.two_tenants import ROLE, TenantAdmin
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Tenants
 from tests.e2e.support.visibility import RbacObjects, wait_until_listed
 
-ONE = tenants_path(ROOT, "root")
+ROOT_TENANT = tenants_path(ROOT, "root")
 ANONYMOUS = 'User "system:anonymous" cannot get'
 ADMIN = {"username": "admin", "groups": ["system:masters"], "uid": "1"}
 
 
-def bearing(cluster: E2eCluster, *values: str) -> Client:
+def client_with_authorization(cluster: E2eCluster, *values: str) -> Client:
     """Straight at our server with these Authorization headers and no other credential."""
     headers = CIMultiDict(("Authorization", value) for value in values)
     return Client(cluster.direct_url, ssl._create_unverified_context(), headers)
 
 
-NO_TOKEN = ["", "Bearer", "Bearer ", "Bearer\t", "Bearer     ", "bearer ", "Bearer\u00a0", "Basic YWRtaW46", "Token x"]
-BAD_TOKEN = ["null", "undefined", "none", "nil", "0", "false", "''", '""', "{}", "%20", "..", "e30.e30.", "\u00ff"]
+MISSING_TOKENS = [
+    "",
+    "Bearer",
+    "Bearer ",
+    "Bearer\t",
+    "Bearer     ",
+    "bearer ",
+    "Bearer\u00a0",
+    "Basic YWRtaW46",
+    "Token x",
+]
+INVALID_TOKENS = ["null", "undefined", "none", "nil", "0", "false", "''", '""', "{}", "%20", "..", "e30.e30.", "\u00ff"]
 
 
-@pytest.mark.parametrize("value", NO_TOKEN, ids=repr)
-def test_no_token_is_nobody(cluster: E2eCluster, value: str) -> None:
+@pytest.mark.parametrize("value", MISSING_TOKENS, ids=repr)
+def test_a_missing_token_authenticates_nobody(cluster: E2eCluster, value: str) -> None:
     """CVE-2023-48312: never the owner of what is asked for, nor the server itself."""
-    answer = bearing(cluster, value).get(ONE)
+    answer = client_with_authorization(cluster, value).get(ROOT_TENANT)
     assert answer.status in (401, 403)
     assert answer.status == 401 or ANONYMOUS in answer.json()["message"]
 
 
-@pytest.mark.parametrize("token", BAD_TOKEN, ids=repr)
-def test_a_word_for_nothing_is_a_bad_token(cluster: E2eCluster, token: str) -> None:
-    assert bearing(cluster, f"Bearer {token}").get(ONE).expect(401)["reason"] == "Unauthorized"
+@pytest.mark.parametrize("token", INVALID_TOKENS, ids=repr)
+def test_an_invalid_bearer_token_is_rejected(cluster: E2eCluster, token: str) -> None:
+    assert (
+        client_with_authorization(cluster, f"Bearer {token}").get(ROOT_TENANT).expect(401)["reason"] == "Unauthorized"
+    )
 
 
-def test_a_second_header_does_not_help_the_first(cluster: E2eCluster, unique: str) -> None:
+def test_a_second_authorization_header_does_not_help(cluster: E2eCluster, unique: str) -> None:
     for values in (("Bearer ", f"Bearer {unique}"), (f"Bearer {unique}", "Bearer "), ("Bearer null", "Basic eDp5")):
-        assert bearing(cluster, *values).get(ONE).status in (400, 401, 403)
+        assert client_with_authorization(cluster, *values).get(ROOT_TENANT).status in (400, 401, 403)
 
 
-def review(**status: Any) -> dict[str, Any]:
+def token_review(**status: Any) -> dict[str, Any]:
     return {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "status": status}
 
 
-LIES = [
-    pytest.param(Lie(body=review(authenticated=False, user=ADMIN)), id="not authenticated, with a user"),
-    pytest.param(Lie(body=review(user=ADMIN)), id="nothing said, with a user"),
-    pytest.param(Lie(body=review(authenticated="true", user=ADMIN)), id="authenticated in words"),
-    pytest.param(Lie(body=review(authenticated=1, user=ADMIN)), id="authenticated by number"),
-    pytest.param(Lie(body=review(authenticated=True, error="broken", user=ADMIN)), id="an error, with a user"),
-    pytest.param(Lie(body=review(authenticated=True, user={"groups": ["system:masters"]})), id="no name"),
-    pytest.param(Lie(body=review(authenticated=True, user={"username": "", "groups": ["a"]})), id="empty name"),
-    pytest.param(Lie(body=review(authenticated=True)), id="no user"),
-    pytest.param(Lie(body={}), id="an empty answer"),
-    pytest.param(Lie(status=401, body={"kind": "Status", "code": 401}), id="401"),
-    pytest.param(Lie(status=403, body={"kind": "Status", "code": 403}), id="403"),
-    pytest.param(Lie(status=500, body={"kind": "Status", "code": 500}), id="500"),
-    pytest.param(Lie(status=503, body={"kind": "Status", "code": 503}), id="503"),
-    pytest.param(Lie(body=review(authenticated=True, user=ADMIN), seconds=60.0), id="too late"),
+FAILED_REVIEWS = [
+    pytest.param(FakeResponse(body=token_review(authenticated=False, user=ADMIN)), id="not authenticated, with a user"),
+    pytest.param(FakeResponse(body=token_review(user=ADMIN)), id="nothing said, with a user"),
+    pytest.param(FakeResponse(body=token_review(authenticated="true", user=ADMIN)), id="authenticated in words"),
+    pytest.param(FakeResponse(body=token_review(authenticated=1, user=ADMIN)), id="authenticated by number"),
+    pytest.param(
+        FakeResponse(body=token_review(authenticated=True, error="broken", user=ADMIN)), id="an error, with a user"
+    ),
+    pytest.param(
+        FakeResponse(body=token_review(authenticated=True, user={"groups": ["system:masters"]})), id="no name"
+    ),
+    pytest.param(
+        FakeResponse(body=token_review(authenticated=True, user={"username": "", "groups": ["a"]})), id="empty name"
+    ),
+    pytest.param(FakeResponse(body=token_review(authenticated=True)), id="no user"),
+    pytest.param(FakeResponse(body={}), id="an empty answer"),
+    pytest.param(FakeResponse(status=401, body={"kind": "Status", "code": 401}), id="401"),
+    pytest.param(FakeResponse(status=403, body={"kind": "Status", "code": 403}), id="403"),
+    pytest.param(FakeResponse(status=500, body={"kind": "Status", "code": 500}), id="500"),
+    pytest.param(FakeResponse(status=503, body={"kind": "Status", "code": 503}), id="503"),
+    pytest.param(FakeResponse(body=token_review(authenticated=True, user=ADMIN), seconds=60.0), id="too late"),
 ]
 
 
-@pytest.mark.parametrize("lie", LIES)
-def test_a_review_that_fails_lets_nobody_in(replica: Replica, unique: str, lie: Lie) -> None:
-    def liar(asked: Asked) -> Lie | None:
-        return lie if asked.path.endswith("/tokenreviews") else None
+@pytest.mark.parametrize("response", FAILED_REVIEWS)
+def test_a_failed_token_review_authenticates_nobody(replica: Replica, unique: str, response: FakeResponse) -> None:
+    def respond(request: ClusterRequest) -> FakeResponse | None:
+        return response if request.path.endswith("/tokenreviews") else None
 
-    client = Client(replica.url, replica.nobody().tls, {"Authorization": f"Bearer {unique}"})
-    with replica.lied_to(liar):
-        answer = client.get(ONE)
-        assert replica.asked("/tokenreviews")
+    client = Client(replica.url, replica.anonymous_client().tls, {"Authorization": f"Bearer {unique}"})
+    with replica.with_fake_responses(respond):
+        answer = client.get(ROOT_TENANT)
+        assert replica.requests_to("/tokenreviews")
         assert answer.status in (401, 500, 503, 504), answer.body
         assert answer.json()["kind"] == "Status"
     # nor is the failure kept for a yes
-    assert client.get(ONE).status in (401, 500, 503, 504)
+    assert client.get(ROOT_TENANT).status in (401, 500, 503, 504)
 
 
-def test_a_review_that_says_yes_is_needed(replica: Replica, unique: str) -> None:
+def test_a_successful_token_review_authenticates(replica: Replica, unique: str) -> None:
     """The lies above are told where it counts."""
 
-    def liar(asked: Asked) -> Lie | None:
-        return Lie(body=review(authenticated=True, user=ADMIN)) if asked.path.endswith("/tokenreviews") else None
+    def respond(request: ClusterRequest) -> FakeResponse | None:
+        return (
+            FakeResponse(body=token_review(authenticated=True, user=ADMIN))
+            if request.path.endswith("/tokenreviews")
+            else None
+        )
 
-    with replica.lied_to(liar):
-        client = Client(replica.url, replica.nobody().tls, {"Authorization": f"Bearer {unique}"})
-        client.get(ONE).expect(200)
+    with replica.with_fake_responses(respond):
+        client = Client(replica.url, replica.anonymous_client().tls, {"Authorization": f"Bearer {unique}"})
+        client.get(ROOT_TENANT).expect(200)
 
 
-def verdict(**status: Any) -> dict[str, Any]:
+def access_review(**status: Any) -> dict[str, Any]:
     return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "status": status}
 
 
-ACCESS_LIES = [
-    pytest.param(Lie(body=verdict(allowed=False)), id="no"),
-    pytest.param(Lie(body=verdict(allowed="true")), id="yes in words"),
-    pytest.param(Lie(body=verdict(allowed=1)), id="yes by number"),
-    pytest.param(Lie(body=verdict(allowed=True, denied=True)), id="yes and no"),
-    pytest.param(Lie(body=verdict()), id="nothing said"),
-    pytest.param(Lie(body={}), id="an empty answer"),
-    pytest.param(Lie(status=403, body={"kind": "Status", "code": 403}), id="403"),
-    pytest.param(Lie(status=500, body={"kind": "Status", "code": 500}), id="500"),
+FAILED_ACCESS_REVIEWS = [
+    pytest.param(FakeResponse(body=access_review(allowed=False)), id="no"),
+    pytest.param(FakeResponse(body=access_review(allowed="true")), id="yes in words"),
+    pytest.param(FakeResponse(body=access_review(allowed=1)), id="yes by number"),
+    pytest.param(FakeResponse(body=access_review(allowed=True, denied=True)), id="yes and no"),
+    pytest.param(FakeResponse(body=access_review()), id="nothing said"),
+    pytest.param(FakeResponse(body={}), id="an empty answer"),
+    pytest.param(FakeResponse(status=403, body={"kind": "Status", "code": 403}), id="403"),
+    pytest.param(FakeResponse(status=500, body={"kind": "Status", "code": 500}), id="500"),
 ]
 
 
-@pytest.mark.parametrize("lie", ACCESS_LIES)
-def test_an_access_review_that_fails_allows_nothing(replica: Replica, unique: str, lie: Lie) -> None:
-    def liar(asked: Asked) -> Lie | None:
-        return lie if asked.path.endswith("/subjectaccessreviews") else None
+@pytest.mark.parametrize("response", FAILED_ACCESS_REVIEWS)
+def test_a_failed_access_review_allows_nothing(replica: Replica, unique: str, response: FakeResponse) -> None:
+    def respond(request: ClusterRequest) -> FakeResponse | None:
+        return response if request.path.endswith("/subjectaccessreviews") else None
 
     client = replica.client(unique)
-    with replica.lied_to(liar):
-        answer = client.get(ONE)
-        assert replica.asked("/subjectaccessreviews")
+    with replica.with_fake_responses(respond):
+        answer = client.get(ROOT_TENANT)
+        assert replica.requests_to("/subjectaccessreviews")
         assert answer.status in (403, 500, 503), answer.body
         assert answer.json()["kind"] == "Status"
 
 
-def account(cluster: E2eCluster, namespace: str) -> Client:
+def service_account_client(cluster: E2eCluster, namespace: str) -> Client:
     """The ServiceAccount `owner` of a namespace, by its token, at whatever stands in front."""
     client, path = cluster.client(), f"/api/v1/namespaces/{namespace}/serviceaccounts"
     client.request("POST", path, {"metadata": {"name": "owner"}}).expect(201)
@@ -136,11 +158,11 @@ def account(cluster: E2eCluster, namespace: str) -> Client:
     return Client(cluster.url, ssl._create_unverified_context(), {"Authorization": f"Bearer {token}"})
 
 
-def test_an_account_of_the_same_name_elsewhere_is_somebody_else(
-    cluster: E2eCluster, alice: Party, bob: Party, tenants: Tenants, access: RbacObjects
+def test_a_service_account_of_the_same_name_in_another_namespace_has_no_access(
+    cluster: E2eCluster, alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants, access: RbacObjects
 ) -> None:
     """CVE-2023-46254."""
-    ours, theirs = account(cluster, alice.namespace), account(cluster, bob.namespace)
+    ours, theirs = service_account_client(cluster, alice.namespace), service_account_client(cluster, bob.namespace)
     subject = {"kind": "ServiceAccount", "name": "owner", "namespace": alice.namespace}
     access.bind("owner", alice.namespace, subject, ROLE)
     wait_until_listed(ours, tenants_path(), [alice.child])
@@ -166,32 +188,34 @@ IMPERSONATIONS = [
 
 
 @pytest.mark.parametrize("fields", IMPERSONATIONS)
-def test_nobody_is_impersonated_at_our_door(replica: Replica, unique: str, fields: list[tuple[str, str]]) -> None:
+def test_our_server_allows_no_impersonation(replica: Replica, unique: str, fields: list[tuple[str, str]]) -> None:
     """Behind an aggregator, which has done it, not even by an administrator."""
     headers = CIMultiDict(fields)
     for client in (replica.client(), replica.client(unique)):
-        assert client.get(ONE, headers=headers).status in (400, 403)
-    replica.client().get(ONE).expect(200)
-    assert replica.nobody().get(ONE, headers=headers).status in (400, 401, 403)
+        assert client.get(ROOT_TENANT, headers=headers).status in (400, 403)
+    replica.client().get(ROOT_TENANT).expect(200)
+    assert replica.anonymous_client().get(ROOT_TENANT, headers=headers).status in (400, 401, 403)
 
 
 @pytest.mark.parametrize("fields", IMPERSONATIONS)
-def test_nobody_impersonates_without_the_right(cluster: E2eCluster, unique: str, fields: list[tuple[str, str]]) -> None:
+def test_impersonation_needs_permission(cluster: E2eCluster, unique: str, fields: list[tuple[str, str]]) -> None:
     if cluster.kind == "external":
         pytest.skip("there, everybody is an impersonation already")
-    answer = cluster.client(unique).get(ONE, headers=CIMultiDict(fields))
+    answer = cluster.client(unique).get(ROOT_TENANT, headers=CIMultiDict(fields))
     assert answer.status in (400, 403), answer.body
 
 
-def test_underscores_make_no_header_of_impersonation(cluster: E2eCluster, unique: str) -> None:
+def test_impersonation_headers_with_underscores_are_ignored(cluster: E2eCluster, unique: str) -> None:
     headers = {"Impersonate_User": "admin", "Impersonate_Group": "system:masters"}
-    assert f'User "{unique}" cannot get' in cluster.client(unique).get(ONE, headers=headers).expect(403)["message"]
+    assert (
+        f'User "{unique}" cannot get' in cluster.client(unique).get(ROOT_TENANT, headers=headers).expect(403)["message"]
+    )
 
 
-def test_tokens_are_in_no_log_and_no_answer(replica: Replica, unique: str) -> None:
+def test_tokens_appear_in_no_log_and_no_answer(replica: Replica, unique: str) -> None:
     token = f"sesame-{unique}"
-    client = Client(replica.url, replica.nobody().tls, {"Authorization": f"Bearer {token}"})
-    wait_until("the token is refused", lambda: client.get(ONE).status == 401)
-    assert [each for each in replica.asked("/tokenreviews") if json.loads(each.body)["spec"]["token"] == token]
+    client = Client(replica.url, replica.anonymous_client().tls, {"Authorization": f"Bearer {token}"})
+    wait_until("the token is refused", lambda: client.get(ROOT_TENANT).status == 401)
+    assert [each for each in replica.requests_to("/tokenreviews") if json.loads(each.body)["spec"]["token"] == token]
     assert token not in replica.process.log()
-    assert token not in client.get(ONE).body.decode()
+    assert token not in client.get(ROOT_TENANT).body.decode()

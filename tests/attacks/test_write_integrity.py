@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from tests.attacks.admission_witness import WITNESSES, Witness, is_refused
-from tests.attacks.proxied_replica import Asked, Replica
-from tests.attacks.two_tenants import Party, written
+from tests.attacks.admission_recorder import RECORDERS, AdmissionRecorder, is_denied_by_recorder
+from tests.attacks.proxied_replica import ClusterRequest, Replica
+from tests.attacks.two_tenants import TenantAdmin, without_controller_fields
 from tests.e2e.support.applying import APPLY, MERGE, configuration
 from tests.e2e.support.clusters import E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client, Response
@@ -27,13 +27,13 @@ from tests.e2e.support.policies import Policies
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
-ETCD = [{"op": "replace", "path": "/spec/etcd", "value": True}]
+ENABLE_ETCD = [{"op": "replace", "path": "/spec/etcd", "value": True}]
 _WRITES = ("POST", "PUT", "PATCH", "DELETE")
 _REVIEWS = ("tokenreviews", "subjectaccessreviews")
-Verb = Callable[[Client, str, str], Response]
+Write = Callable[[Client, str, str], Response]
 
 
-def _ask(method: str, body: Callable[[str, str], Any], kind: str, **query: str) -> Verb:
+def _write(method: str, body: Callable[[str, str], Any], kind: str, **query: str) -> Write:
     def send(client: Client, namespace: str, name: str) -> Response:
         collection = method == "POST" or (method == "DELETE" and "labelSelector" in query)
         asked = {key: value.replace("NAME", name) for key, value in query.items()}
@@ -43,82 +43,84 @@ def _ask(method: str, body: Callable[[str, str], Any], kind: str, **query: str) 
     return send
 
 
-def _nothing(namespace: str, name: str) -> None:
+def _no_body(namespace: str, name: str) -> None:
     return None
 
 
 _JSON = "application/json"
-_APPLYING = {"fieldManager": "attacker", "force": "true"}
-CHANGES: dict[str, Verb] = {
-    "PUT": _ask("PUT", lambda namespace, name: manifest(name, namespace, spec={"etcd": True}), _JSON),
-    "merge patch": _ask("PATCH", lambda *_: {"spec": {"etcd": True}}, MERGE),
-    "JSON patch": _ask("PATCH", lambda *_: ETCD, JSON_PATCH),
-    "apply": _ask("PATCH", lambda _, name: configuration(name, spec={"etcd": True}), APPLY, **_APPLYING),
+_APPLY_QUERY = {"fieldManager": "attacker", "force": "true"}
+UPDATES: dict[str, Write] = {
+    "PUT": _write("PUT", lambda namespace, name: manifest(name, namespace, spec={"etcd": True}), _JSON),
+    "merge patch": _write("PATCH", lambda *_: {"spec": {"etcd": True}}, MERGE),
+    "JSON patch": _write("PATCH", lambda *_: ENABLE_ETCD, JSON_PATCH),
+    "apply": _write("PATCH", lambda _, name: configuration(name, spec={"etcd": True}), APPLY, **_APPLY_QUERY),
 }
-CREATES: dict[str, Verb] = {
-    "create": _ask("POST", lambda namespace, name: manifest(f"{name}c", namespace), _JSON),
-    "create by name": _ask("POST", lambda *_: {"metadata": {"generateName": "generated"}}, _JSON),
+CREATES: dict[str, Write] = {
+    "create": _write("POST", lambda namespace, name: manifest(f"{name}c", namespace), _JSON),
+    "create by name": _write("POST", lambda *_: {"metadata": {"generateName": "generated"}}, _JSON),
     "create by apply": lambda client, namespace, name: client.request(
         "PATCH",
         tenants_path(namespace, f"{name}a"),
         configuration(f"{name}a"),
-        query=_APPLYING,
+        query=_APPLY_QUERY,
         content_type=APPLY,
     ),
 }
-DELETES: dict[str, Verb] = {
-    "delete": _ask("DELETE", _nothing, _JSON),
-    "delete in the foreground": _ask("DELETE", _nothing, _JSON, propagationPolicy="Foreground"),
-    "delete a collection": _ask("DELETE", _nothing, _JSON, labelSelector="apps.cozystack.io/application.name=NAME"),
+DELETES: dict[str, Write] = {
+    "delete": _write("DELETE", _no_body, _JSON),
+    "delete in the foreground": _write("DELETE", _no_body, _JSON, propagationPolicy="Foreground"),
+    "delete a collection": _write("DELETE", _no_body, _JSON, labelSelector="apps.cozystack.io/application.name=NAME"),
 }
-VERBS = {**CREATES, **CHANGES, **DELETES}
+VERBS = {**CREATES, **UPDATES, **DELETES}
 
 
-def dry(verb: Verb) -> Verb:
+def as_dry_run(verb: Write) -> Write:
     def send(client: Client, namespace: str, name: str) -> Response:
-        return verb(_Dry(client.url, client.tls, client.headers), namespace, name)
+        return verb(_DryRunClient(client.url, client.tls, client.headers), namespace, name)
 
     return send
 
 
-class _Dry(Client):
+class _DryRunClient(Client):
     """Everything it sends is a dry run."""
 
     def request(self, method: str, path: str, body: Any = None, *, query: Any = None, **more: Any) -> Response:
         return super().request(method, path, body, query={**(query or {}), "dryRun": "All"}, **more)
 
 
-def stored_writes(replica: Replica, since: int) -> list[Asked]:
+def writes_at_cluster(replica: Replica, since: int) -> list[ClusterRequest]:
     """What our server asked the host to store, from a point in time on."""
-    asked = tuple(replica.between.asked)[since:]
+    asked = tuple(replica.proxy.requests)[since:]
     return [each for each in asked if each.method in _WRITES and not each.dry_run and not each.path.endswith(_REVIEWS)]
 
 
-def settled(tenants: Tenants, namespace: str, name: str) -> Object:
+def wait_until_reconciled(tenants: Tenants, namespace: str, name: str) -> Object:
     tenants.wait("it has settled", lambda: tenants.get(name, namespace)["status"].get("conditions"))
     return tenants.get(name, namespace)
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_dry_run_writes_nothing_on_the_host(replica: Replica, alice: Party, tenants: Tenants, verb: str) -> None:
+def test_a_dry_run_writes_nothing_to_the_cluster(
+    replica: Replica, alice: TenantAdmin, tenants: Tenants, verb: str
+) -> None:
     """The writes that our server makes at the host are counted: none, however it is asked."""
-    before = settled(tenants, alice.namespace, alice.child)
+    before = wait_until_reconciled(tenants, alice.namespace, alice.child)
     client = replica.client(alice.user)
     wait_until("the replica has it", lambda: client.get(alice.child_path).status == 200)
-    since = len(replica.between.asked)
-    answer = dry(VERBS[verb])(client, alice.namespace, alice.child)
+    since = len(replica.proxy.requests)
+    answer = as_dry_run(VERBS[verb])(client, alice.namespace, alice.child)
     assert answer.status in (200, 201), answer.body
-    assert stored_writes(replica, since) == []
-    assert written(tenants.get(alice.child, alice.namespace)) == written(before)
+    assert writes_at_cluster(replica, since) == []
+    assert without_controller_fields(tenants.get(alice.child, alice.namespace)) == without_controller_fields(before)
     # without it, there is one: the counter counts
-    answer = CHANGES["merge patch"](client, alice.namespace, alice.child)
+    answer = UPDATES["merge patch"](client, alice.namespace, alice.child)
     assert answer.status == 200, answer.body
-    assert len(stored_writes(replica, since)) == 1
+    assert len(writes_at_cluster(replica, since)) == 1
 
 
-def test_preconditions_and_versions_are_exact(alice: Party, tenants: Tenants) -> None:
+def test_wrong_preconditions_and_versions_are_conflicts(alice: TenantAdmin, tenants: Tenants) -> None:
     """409, and nothing else, in Kubernetes' words; and the object is as it was."""
-    tenant = settled(tenants, alice.namespace, alice.child)
+    tenant = wait_until_reconciled(tenants, alice.namespace, alice.child)
     metadata, path, client = tenant["metadata"], alice.child_path, alice.client
     wrong: list[Object] = [{"uid": "x"}, {"resourceVersion": "1"}, {"uid": metadata["uid"], "resourceVersion": "1"}]
     for each in wrong:
@@ -134,14 +136,14 @@ def test_preconditions_and_versions_are_exact(alice: Party, tenants: Tenants) ->
         client.request(
             "PATCH",
             path,
-            [{"op": "replace", "path": "/metadata/resourceVersion", "value": "1"}, *ETCD],
+            [{"op": "replace", "path": "/metadata/resourceVersion", "value": "1"}, *ENABLE_ETCD],
             content_type=JSON_PATCH,
         ),
         client.request(
             "PATCH",
             path,
             configuration(alice.child, metadata={"resourceVersion": "1"}, spec={"etcd": True}),
-            query=_APPLYING,
+            query=_APPLY_QUERY,
             content_type=APPLY,
         ),
     ):
@@ -150,7 +152,7 @@ def test_preconditions_and_versions_are_exact(alice: Party, tenants: Tenants) ->
     assert "deletionTimestamp" not in tenants.get(alice.child, alice.namespace)["metadata"]
 
 
-def test_a_quota_is_exact_however_many_ask_at_once(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_quota_is_exact_under_concurrent_writes(cluster: E2eCluster, tenants: Tenants) -> None:
     """By creates, applies and updates, through whatever stands in front: never one more than it says."""
     namespace = tenants.create_with_namespace(spec={"resourceQuotas": {"cpu": "6"}})
     names = [tenants.new_name(namespace) for _ in range(24)]
@@ -164,7 +166,7 @@ def test_a_quota_is_exact_however_many_ask_at_once(cluster: E2eCluster, tenants:
         path = tenants_path(namespace, name)
         if number % 3 == 1:
             applied = configuration(name, spec={"resourceQuotas": {"cpu": "1"}})
-            return client.request("PATCH", path, applied, query=_APPLYING, content_type=APPLY).status
+            return client.request("PATCH", path, applied, query=_APPLY_QUERY, content_type=APPLY).status
         client.request("POST", tenants_path(namespace), manifest(name, namespace)).expect(201)
         grown = {"spec": {"resourceQuotas": {"cpu": "1"}}}
         return client.request("PATCH", path, grown, content_type=MERGE).status
@@ -177,12 +179,12 @@ def test_a_quota_is_exact_however_many_ask_at_once(cluster: E2eCluster, tenants:
     assert sum(item["spec"]["resourceQuotas"].get("cpu") == "1" for item in items) == 6
 
 
-def test_what_others_put_on_the_stored_object_is_not_dropped(
-    cluster: E2eCluster, alice: Party, tenants: Tenants
+def test_finalizers_of_others_on_the_helmrelease_are_not_dropped(
+    cluster: E2eCluster, alice: TenantAdmin, tenants: Tenants
 ) -> None:
     """Neither their finalizer nor ours, by whatever write that leaves them out."""
     admin = cluster.client()
-    settled(tenants, alice.namespace, alice.child)
+    wait_until_reconciled(tenants, alice.namespace, alice.child)
     path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{alice.namespace}/helmreleases/tenant-{alice.child}"
     held = admin.get(path).expect(200)["metadata"].get("finalizers", [])
     kept = sorted([*held, "finalizers.fluxcd.io"])
@@ -195,7 +197,7 @@ def test_what_others_put_on_the_stored_object_is_not_dropped(
         ]
         for body, kind in emptied:
             alice.client.request("PATCH", alice.child_path, body, content_type=kind).expect(200)
-        for verb in CHANGES.values():
+        for verb in UPDATES.values():
             answer = verb(alice.client, alice.namespace, alice.child)
             assert answer.status == 200, answer.body
         assert sorted(admin.get(path).expect(200)["metadata"]["finalizers"]) == kept
@@ -203,62 +205,64 @@ def test_what_others_put_on_the_stored_object_is_not_dropped(
         admin.request("PATCH", path, {"metadata": {"finalizers": held}}, content_type=MERGE)
 
 
-@pytest.fixture(params=WITNESSES)
-def witness(request: pytest.FixtureRequest, cluster: E2eCluster, alice: Party) -> Iterator[Witness]:
-    with WITNESSES[request.param](cluster, alice.namespace) as there:
+@pytest.fixture(params=RECORDERS)
+def recorder(request: pytest.FixtureRequest, cluster: E2eCluster, alice: TenantAdmin) -> Iterator[AdmissionRecorder]:
+    with RECORDERS[request.param](cluster, alice.namespace) as there:
         yield there
 
 
-def test_admission_sees_every_write_once(alice: Party, tenants: Tenants, witness: Witness) -> None:
+def test_admission_sees_every_write_once(alice: TenantAdmin, tenants: Tenants, recorder: AdmissionRecorder) -> None:
     """As many calls as writes, of every verb, dry or not; none for a read, and none for what is refused before."""
     namespace = alice.namespace
     for how, verb in CREATES.items():
-        for tried in (dry(verb), verb):
+        for tried in (as_dry_run(verb), verb):
             answer = tried(alice.client, namespace, alice.child)
             assert answer.status == 201, (how, answer.body)
-            assert witness.seen(answer) == [f"CREATE {answer.json()['metadata']['name']}"], how
-    for how, verb in CHANGES.items():
+            assert recorder.recorded_operations(answer) == [f"CREATE {answer.json()['metadata']['name']}"], how
+    for how, verb in UPDATES.items():
         name = tenants.create(namespace)["metadata"]["name"]
-        for tried in (dry(verb), verb):
+        for tried in (as_dry_run(verb), verb):
             answer = tried(alice.client, namespace, name)
             assert answer.status == 200, (how, answer.body)
-            assert witness.seen(answer) == [f"UPDATE {name}"], how
+            assert recorder.recorded_operations(answer) == [f"UPDATE {name}"], how
     for how, verb in DELETES.items():
         name = tenants.create(namespace)["metadata"]["name"]
-        for tried in (dry(verb), verb):
+        for tried in (as_dry_run(verb), verb):
             answer = tried(alice.client, namespace, name)
             assert answer.status == 200, (how, answer.body)
-            assert witness.seen(answer) == [f"DELETE {name}"], how
-    assert witness.seen(alice.client.get(alice.child_path)) == []
+            assert recorder.recorded_operations(answer) == [f"DELETE {name}"], how
+    assert recorder.recorded_operations(alice.client.get(alice.child_path)) == []
     missing = alice.client.request("PATCH", f"{alice.child_path}x", {"spec": {}}, content_type=MERGE)
-    assert (missing.status, witness.seen(missing)) == (404, [])
+    assert (missing.status, recorder.recorded_operations(missing)) == (404, [])
 
 
-def test_a_collection_is_as_many_deletions_as_it_has_objects(
-    alice: Party, tenants: Tenants, witness: Witness, unique: str
+def test_admission_sees_each_deletion_of_a_collection(
+    alice: TenantAdmin, tenants: Tenants, recorder: AdmissionRecorder, unique: str
 ) -> None:
     names = sorted(tenants.create(alice.namespace, labels={"bulk": unique})["metadata"]["name"] for _ in range(5))
     query = {"labelSelector": f"bulk={unique}"}
     answer = alice.client.request("DELETE", alice.children, query=query)
     assert answer.status == 200, answer.body
-    assert sorted(witness.seen(answer)) == [f"DELETE {name}" for name in names]
+    assert sorted(recorder.recorded_operations(answer)) == [f"DELETE {name}" for name in names]
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_what_admission_refuses_is_not_done(alice: Party, tenants: Tenants, witness: Witness, verb: str) -> None:
-    before = settled(tenants, alice.namespace, alice.child)
-    with witness.refusing():
-        for tried in (VERBS[verb], dry(VERBS[verb])):
-            assert is_refused(tried(alice.client, alice.namespace, alice.child)), verb
-    assert written(tenants.get(alice.child, alice.namespace)) == written(before)
+def test_a_write_denied_by_admission_is_not_stored(
+    alice: TenantAdmin, tenants: Tenants, recorder: AdmissionRecorder, verb: str
+) -> None:
+    before = wait_until_reconciled(tenants, alice.namespace, alice.child)
+    with recorder.denying():
+        for tried in (VERBS[verb], as_dry_run(VERBS[verb])):
+            assert is_denied_by_recorder(tried(alice.client, alice.namespace, alice.child)), verb
+    assert without_controller_fields(tenants.get(alice.child, alice.namespace)) == without_controller_fields(before)
     listed = tenants.client.get(alice.children).expect(200)["items"]
     assert [item["metadata"]["name"] for item in listed] == [alice.child]
 
 
-def test_no_subresource_and_no_spelling_is_a_way_past_it(alice: Party, witness: Witness) -> None:
+def test_no_subresource_or_spelling_bypasses_admission(alice: TenantAdmin, recorder: AdmissionRecorder) -> None:
     """What is not a write of a Tenant in so many words is no write of a Tenant."""
     body, query = manifest(alice.child, alice.namespace, spec={"etcd": True}), {"fieldManager": "x"}
-    with witness.refusing():
+    with recorder.denying():
         for path in (
             f"{alice.child_path}/status",
             f"{alice.child_path}/",
@@ -272,15 +276,13 @@ def test_no_subresource_and_no_spelling_is_a_way_past_it(alice: Party, witness: 
                 assert answer.status >= 300, (method, path, answer.body)
 
 
-def test_the_objects_that_come_with_a_tenant_are_seen_as_well(
-    cluster: E2eCluster, alice: Party, tenants: Tenants
-) -> None:
+def test_admission_sees_writes_of_our_controllers(cluster: E2eCluster, alice: TenantAdmin, tenants: Tenants) -> None:
     """A policy on Secrets holds for what our controllers write: they have no way of their own to the store."""
     client = cluster.client()
-    settled(tenants, alice.namespace, alice.child)
+    wait_until_reconciled(tenants, alice.namespace, alice.child)
     secret = f"/api/v1/namespaces/{alice.namespace}/secrets/cozystack-values"
     tenants.wait("the values are there", lambda: client.get(secret).status == 200)
-    with _no_secrets(cluster, alice.namespace):
+    with _secrets_denied(cluster, alice.namespace):
         before = client.get(secret).expect(200)
         tenants.patch(alice.tenant, {"spec": {"monitoring": True}})
         tenants.wait("that is said", lambda: "no secrets" in json.dumps(tenants.get(alice.tenant)["status"]))
@@ -288,7 +290,7 @@ def test_the_objects_that_come_with_a_tenant_are_seen_as_well(
     tenants.wait("it is made up for", lambda: client.get(secret).expect(200)["data"] != before["data"])
 
 
-def _no_secrets(cluster: E2eCluster, namespace: str) -> AbstractContextManager[str]:
+def _secrets_denied(cluster: E2eCluster, namespace: str) -> AbstractContextManager[str]:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["secrets"]}
     configmaps = {**rule, "operations": ["CREATE"], "resources": ["configmaps"]}
     spec = {

@@ -14,7 +14,7 @@ ROLE = "cozy:tenant:super-admin"
 
 
 @dataclass(frozen=True, slots=True)
-class Party:
+class TenantAdmin:
     """`user` holds `namespace`, the workload namespace of the Tenant `tenant` of the root. In it is a Tenant `child`,
     which has the word `secret` in its labels, annotations and spec; it is in nothing else."""
 
@@ -34,18 +34,18 @@ class Party:
         return tenants_path(self.namespace, self.child)
 
 
-def make_party(cluster: E2eCluster, tenants: Tenants, user: str) -> Party:
+def create_tenant_admin(cluster: E2eCluster, tenants: Tenants, user: str) -> TenantAdmin:
     namespace = tenants.create_with_namespace()
     secret = f"secret-{user}"
     words = {"labels": {"word": secret}, "annotations": {"word": secret}}
     child = tenants.create(namespace, spec={"schedulingClass": secret}, **words)["metadata"]["name"]
     cluster.grant(user, ROLE, namespace)
-    party = Party(user, namespace.removeprefix("tenant-"), namespace, child, secret, cluster.client(user))
+    party = TenantAdmin(user, namespace.removeprefix("tenant-"), namespace, child, secret, cluster.client(user))
     wait_until_listed(party.client, tenants_path(), [child])
     return party
 
 
-def written(tenant: Object) -> Object:
+def without_controller_fields(tenant: Object) -> Object:
     """Without what its reconciler says of it, whenever it does."""
     metadata = tenant["metadata"]
     kept = {key: value for key, value in metadata.items() if key not in ("resourceVersion", "managedFields")}

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from tests.e2e.support.clusters import EmbeddedCluster
 from tests.e2e.support.processes import REPOSITORY, Process
-from tests.faults.failing_database_command import STALL, kill_at
+from tests.faults.failing_database_command import STALL, kill_instruction
 
 
 class FailingDatabaseCluster(EmbeddedCluster):
     def __init__(self, directory: Path, order: str = "") -> None:
         """With an order that it does not survive it raises NotInTime."""
         self._order = directory / "order"
-        self.spare()
+        self.clear_fault()
         if order:
             self._write(order)
         super().__init__(directory)
@@ -32,11 +32,11 @@ class FailingDatabaseCluster(EmbeddedCluster):
         ]
         return Process("a mortal standalone", command, log=log, environment={"PYTHONPATH": str(REPOSITORY)})
 
-    def doom(self, commit: int, moment: str) -> None:
+    def kill_at_commit(self, commit: int, moment: str) -> None:
         """Have it killed at this commit, counted from now on."""
-        self._write(kill_at(commit, moment))
+        self._write(kill_instruction(commit, moment))
 
-    def spare(self) -> None:
+    def clear_fault(self) -> None:
         self._order.unlink(missing_ok=True)
 
     @contextmanager
@@ -46,7 +46,7 @@ class FailingDatabaseCluster(EmbeddedCluster):
         try:
             yield
         finally:
-            self.spare()
+            self.clear_fault()
 
     def _write(self, order: str) -> None:
         """At once: it may be read at any time."""

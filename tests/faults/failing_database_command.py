@@ -25,11 +25,11 @@ _COMMIT_SECONDS = 0.003
 _POLL_SECONDS = 0.02
 
 
-def kill_at(commit: int, moment: str) -> str:
+def kill_instruction(commit: int, moment: str) -> str:
     return f"kill {commit} {moment}"
 
 
-class Order:
+class DatabaseFault:
     """What FILE says, carried out by the one thread that commits."""
 
     def __init__(self, path: Path) -> None:
@@ -37,37 +37,37 @@ class Order:
         self._commits = 0
 
     def commit(self, commit: Callable[[], None]) -> None:
-        while (told := self._told()) == STALL:
+        while (order := self._read_order()) == STALL:
             time.sleep(_POLL_SECONDS)
-        moment = self._moment(told)
+        moment = self._moment_of_kill(order)
         if moment == "before":
-            _die()
+            _kill_self()
         if moment == "during":
-            threading.Timer(random.uniform(0, _COMMIT_SECONDS), _die).start()
+            threading.Timer(random.uniform(0, _COMMIT_SECONDS), _kill_self).start()
         commit()
         if moment == "after":
-            _die()
+            _kill_self()
 
-    def _moment(self, told: str) -> str:
+    def _moment_of_kill(self, order: str) -> str:
         """Of this commit, if it is the one; else empty."""
-        if not told:
+        if not order:
             return ""
         self._commits += 1
-        _, number, moment = told.split()
+        _, number, moment = order.split()
         return moment if self._commits == int(number) else ""
 
-    def _told(self) -> str:
+    def _read_order(self) -> str:
         try:
             return self._path.read_text()
         except FileNotFoundError:
             return ""
 
 
-def _die() -> None:
+def _kill_self() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _obey(order: Order) -> None:
+def _install(order: DatabaseFault) -> None:
     commit = Tables.commit
 
     def ordered(self: Tables) -> None:
@@ -77,5 +77,5 @@ def _obey(order: Order) -> None:
 
 
 if __name__ == "__main__":
-    _obey(Order(Path(sys.argv.pop(1))))
+    _install(DatabaseFault(Path(sys.argv.pop(1))))
     main()

@@ -12,44 +12,44 @@ from aiohttp import web
 
 from tests.e2e.support.recording_proxy import RecordingProxy
 
-Fault = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
+RequestFault = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
 """What a request is answered instead; None lets it pass."""
 
 _REASONS = {410: "Expired", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
 
 
-def slow(seconds: float) -> Fault:
-    async def fault(request: web.Request) -> web.StreamResponse | None:
+def delay(seconds: float) -> RequestFault:
+    async def apply_fault(request: web.Request) -> web.StreamResponse | None:
         await asyncio.sleep(seconds)
         return None
 
-    return fault
+    return apply_fault
 
 
-def answering(code: int) -> Fault:
+def respond_with_status(code: int) -> RequestFault:
     """A Status, to everything."""
 
-    async def fault(request: web.Request) -> web.StreamResponse | None:
+    async def apply_fault(request: web.Request) -> web.StreamResponse | None:
         headers = {"Retry-After": "1"} if code in (429, 503) else {}
         return web.json_response(_status(code), status=code, headers=headers)
 
-    return fault
+    return apply_fault
 
 
-def no_kubernetes() -> Fault:
+def respond_bad_gateway() -> RequestFault:
     """A load balancer that has nobody to pass anything on to."""
 
-    async def fault(request: web.Request) -> web.StreamResponse | None:
+    async def apply_fault(request: web.Request) -> web.StreamResponse | None:
         return web.Response(status=502, text="<html>Bad Gateway</html>", content_type="text/html")
 
-    return fault
+    return apply_fault
 
 
-def forgetful() -> Fault:
+def expire_watches() -> RequestFault:
     """Watches are told that their version is gone: by the answer, or by the first event, in turns."""
     turns = iter(range(2**31))
 
-    async def fault(request: web.Request) -> web.StreamResponse | None:
+    async def apply_fault(request: web.Request) -> web.StreamResponse | None:
         if "watch" not in request.query:
             return None
         if next(turns) % 2:
@@ -58,7 +58,7 @@ def forgetful() -> Fault:
             {"type": "ERROR", "object": _status(410)}, dumps=lambda frame: json.dumps(frame) + "\n"
         )
 
-    return fault
+    return apply_fault
 
 
 def _status(code: int) -> dict[str, object]:
@@ -67,14 +67,14 @@ def _status(code: int) -> dict[str, object]:
     return {**head, "message": "spoilt on purpose", "reason": _REASONS[code], "code": code, **details}
 
 
-class SpoilingProxy(RecordingProxy):
-    _fault: Fault | None = None
+class FaultyProxy(RecordingProxy):
+    _fault: RequestFault | None = None
     _truncates = False
 
     @contextmanager
-    def spoilt(self, name: str, fault: Fault) -> Iterator[None]:
+    def injected(self, name: str, apply_fault: RequestFault) -> Iterator[None]:
         """What is under way for this server ends, and what comes meets the fault."""
-        self._fault = fault
+        self._fault = apply_fault
         self._loop.call_soon_threadsafe(self._end, name)
         try:
             yield
@@ -82,7 +82,7 @@ class SpoilingProxy(RecordingProxy):
             self._fault = None
 
     @contextmanager
-    def truncated(self, name: str) -> Iterator[None]:
+    def truncating(self, name: str) -> Iterator[None]:
         """Every body ends in the middle, that of a write too, which was carried out."""
         self._truncates = True
         self._loop.call_soon_threadsafe(self._end, name)
@@ -92,7 +92,7 @@ class SpoilingProxy(RecordingProxy):
             self._truncates = False
 
     @contextmanager
-    def away(self, name: str) -> Iterator[None]:
+    def disconnected(self, name: str) -> Iterator[None]:
         self.disconnect(name)
         try:
             yield

@@ -14,35 +14,35 @@ _RESOURCE = re.compile(r'resource="(?P<resource>[^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
-class Vitals:
+class ProcessUsage:
     """Sizes in MiB. `objects` and `watchers` are those of the watch caches, by resource."""
 
     rss: float
     peak: float
-    descriptors: int
+    open_descriptors: int
     tasks: int
     objects: dict[str, int] = field(default_factory=dict)
     watchers: dict[str, int] = field(default_factory=dict)
 
 
-def memory(pid: int) -> tuple[float, float]:
+def memory_mib(pid: int) -> tuple[float, float]:
     """Resident MiB now, and the most there ever was."""
     fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
     return int(fields["VmRSS"].split()[0]) / _MIB, int(fields["VmHWM"].split()[0]) / _MIB
 
 
-def descriptors(pid: int) -> int:
+def open_descriptors(pid: int) -> int:
     return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
 
 
-def vitals(pid: int, client: Client) -> Vitals:
+def read_process_usage(pid: int, client: Client) -> ProcessUsage:
     text = client.get("/metrics").content.decode()
-    rss, peak = memory(pid)
+    rss, peak = memory_mib(pid)
     [tasks] = _values(text, "apiserver_tasks").values()
-    return Vitals(
+    return ProcessUsage(
         rss=rss,
         peak=peak,
-        descriptors=descriptors(pid),
+        open_descriptors=open_descriptors(pid),
         tasks=tasks,
         objects=_values(text, "apiserver_storage_objects"),
         watchers=_values(text, "apiserver_registered_watchers"),

@@ -40,7 +40,7 @@ class Reflector:
         self._version = ""
         self._list_from = "0"
         self._state: dict[Name, Object] = {}
-        self.contradictions: list[str] = []
+        self.inconsistencies: list[str] = []
         self.lists = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -77,7 +77,7 @@ class Reflector:
         self.lists += 1
         version = found["metadata"]["resourceVersion"]
         if int(version) < int(self._list_from or 0):
-            self.contradictions.append(f"asked for {self._list_from}, a list at {version} came")
+            self.inconsistencies.append(f"asked for {self._list_from}, a list at {version} came")
         self._state = {name_of(item): item for item in found["items"]}
         self._version = self._list_from = version
 
@@ -99,12 +99,12 @@ class Reflector:
             if response.status != 200:
                 raise http.client.HTTPException(f"WATCH: {response.status}")
             while (line := response.readline()).endswith(b"\n") and not self._over.is_set():
-                self._take(json.loads(line))
+                self._process_event(json.loads(line))
         finally:
             self._connection = None
             connection.close()
 
-    def _take(self, event: Object) -> None:
+    def _process_event(self, event: Object) -> None:
         type_, obj = event["type"], event["object"]
         if type_ == "ERROR":
             self._version = ""
@@ -112,16 +112,16 @@ class Reflector:
             raise http.client.HTTPException(f"ERROR: {obj['message']}")
         version = obj["metadata"]["resourceVersion"]
         if type_ != "BOOKMARK":
-            self._judge(type_, obj, version)
+            self._check_event(type_, obj, version)
             if type_ == "DELETED":
                 self._state.pop(name_of(obj), None)
             else:
                 self._state[name_of(obj)] = obj
         self._version = self._list_from = version
 
-    def _judge(self, type_: str, obj: Object, version: str) -> None:
-        held = self._state.get(name_of(obj))
+    def _check_event(self, type_: str, obj: Object, version: str) -> None:
+        stored = self._state.get(name_of(obj))
         if int(version) <= int(self._version):
-            self.contradictions.append(f"{type_} {name_of(obj)} at {version} came after {self._version}")
-        if (held is None) != (type_ == "ADDED"):
-            self.contradictions.append(f"{type_} {name_of(obj)}, which was {'not ' if held is None else ''}there")
+            self.inconsistencies.append(f"{type_} {name_of(obj)} at {version} came after {self._version}")
+        if (stored is None) != (type_ == "ADDED"):
+            self.inconsistencies.append(f"{type_} {name_of(obj)}, which was {'not ' if stored is None else ''}there")

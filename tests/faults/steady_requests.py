@@ -32,7 +32,7 @@ class Load:
 
 
 @contextmanager
-def under_load(calls: Sequence[Call]) -> Iterator[Load]:
+def steady_load(calls: Sequence[Call]) -> Iterator[Load]:
     """Each call by a client of its own, again and again while the context lasts."""
     load, over = Load(), threading.Event()
     threads = [threading.Thread(target=load.repeat, args=(call, over), daemon=True) for call in calls]

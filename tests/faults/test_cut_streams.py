@@ -28,7 +28,7 @@ STREAM_BYTES, LIST_BYTES = 1700, 2500
 FIRST_BYTES = 4000
 
 
-class Seen:
+class RecordingHandler:
     """Tells the informer's handlers' contract: what is replaced is whole, and versions only grow."""
 
     def __init__(self) -> None:
@@ -60,63 +60,63 @@ class Seen:
         pass
 
 
-async def _at_once(_: float) -> None:
+async def _no_delay(_: float) -> None:
     """There is no pause before the next try."""
     await asyncio.sleep(0)
 
 
-def configured(url: str) -> Configuration:
+def configuration_for(url: str) -> Configuration:
     configuration = Configuration()
     configuration.host = url
     return configuration
 
 
-class Stage:
+class WatchedNamespace:
     """A namespace of the embedded host with a few ConfigMaps, and clients of it: one past the relay, one through it."""
 
     def __init__(
-        self, cluster: EmbeddedCluster, namespace: str, straight: HttpClusterClient, through: HttpClusterClient
+        self, cluster: EmbeddedCluster, namespace: str, direct: HttpClusterClient, relayed: HttpClusterClient
     ) -> None:
         self.cluster = cluster
         self.namespace = namespace
-        self.straight = straight
-        self._through = through
+        self.direct = direct
+        self._relayed = relayed
 
-    def informer(self) -> tuple[Informer, Seen]:
-        seen = Seen()
-        made = Informer(self._through, CONFIGMAPS, namespace=self.namespace, sleep=_at_once)
+    def informer(self) -> tuple[Informer, RecordingHandler]:
+        seen = RecordingHandler()
+        made = Informer(self._relayed, CONFIGMAPS, namespace=self.namespace, sleep=_no_delay)
         made.add_handler(seen)
         return made, seen
 
     async def change(self, number: int) -> None:
         body = {"metadata": {"annotations": {"number": str(number)}}}
         name = f"c{number % OBJECTS}"
-        await self.straight.patch(CONFIGMAPS, self.namespace, name, body, content_type=MERGE_PATCH)
+        await self.direct.patch(CONFIGMAPS, self.namespace, name, body, content_type=MERGE_PATCH)
 
-    async def held(self) -> dict[str, Object]:
-        found = await self.straight.list(CONFIGMAPS, self.namespace)
+    async def stored(self) -> dict[str, Object]:
+        found = await self.direct.list(CONFIGMAPS, self.namespace)
         return {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in found["items"]}
 
 
-def versions(seen: Seen) -> dict[str, Object]:
+def versions(seen: RecordingHandler) -> dict[str, Object]:
     return {name: obj["metadata"]["resourceVersion"] for name, obj in seen.objects.items()}
 
 
 @asynccontextmanager
-async def staged(cluster: EmbeddedCluster, namespace: str, cut: Cut) -> AsyncIterator[Stage]:
+async def relayed_namespace(cluster: EmbeddedCluster, namespace: str, cut: Cut) -> AsyncIterator[WatchedNamespace]:
     tls: ssl.SSLContext = cluster.admin.tls
     relay = CuttingRelay(cluster.port, tls, cut)
     await relay.start()
-    direct = CuttingRelay(cluster.port, tls, lambda head: None)
-    await direct.start()
-    through, straight = HttpClusterClient(configured(relay.url)), HttpClusterClient(configured(direct.url))
+    uncut = CuttingRelay(cluster.port, tls, lambda head: None)
+    await uncut.start()
+    relayed, direct = HttpClusterClient(configuration_for(relay.url)), HttpClusterClient(configuration_for(uncut.url))
     try:
-        yield Stage(cluster, namespace, straight, through)
+        yield WatchedNamespace(cluster, namespace, direct, relayed)
     finally:
-        await through.close()
-        await straight.close()
-        await relay.close()
+        await relayed.close()
         await direct.close()
+        await relay.close()
+        await uncut.close()
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ async def until(what: str, check: Callable[[], object]) -> None:
         await asyncio.sleep(0.005)
 
 
-async def test_a_watch_that_is_cut_after_every_byte(embedded: EmbeddedCluster, namespace: str) -> None:
+async def test_a_watch_cut_after_any_byte_loses_no_event(embedded: EmbeddedCluster, namespace: str) -> None:
     offsets = count(1, size(short=23, full=1))
     cuts = list[int]()
 
@@ -162,23 +162,23 @@ async def test_a_watch_that_is_cut_after_every_byte(embedded: EmbeddedCluster, n
         cuts.append(next(offsets))
         return cuts[-1]
 
-    async with staged(embedded, namespace, cut) as stage:
-        informer, seen = stage.informer()
+    async with relayed_namespace(embedded, namespace, cut) as watched:
+        informer, seen = watched.informer()
         async with running(informer):
             await until("everything is seen", lambda: seen.replaced)
             numbers = count()
             while not cuts or cuts[-1] < STREAM_BYTES:
-                await stage.change(next(numbers))
-            await stage.change(next(numbers))
-            held = await stage.held()
-            await until("the informer has caught up", lambda: versions(seen) == held)
+                await watched.change(next(numbers))
+            await watched.change(next(numbers))
+            stored = await watched.stored()
+            await until("the informer has caught up", lambda: versions(seen) == stored)
         assert len(seen.replaced) == 1
         assert seen.events == next(numbers)
         print(f"{len(cuts)} cuts, {seen.events} events")
 
 
 @pytest.mark.parametrize("watch_list", [True, False], ids=["a watch that begins with everything", "a list"])
-async def test_a_first_look_that_is_cut_after_every_byte(
+async def test_an_initial_list_cut_after_any_byte_is_repeated(
     embedded: EmbeddedCluster, namespace: str, watch_list: bool
 ) -> None:
     left: list[int] = []
@@ -189,12 +189,12 @@ async def test_a_first_look_that_is_cut_after_every_byte(
         wanted = b"sendInitialEvents" in head if watch_list else b"watch=true" not in head
         return left.pop() if wanted and left else None
 
-    async with staged(embedded, namespace, cut) as stage:
-        held = await stage.held()
+    async with relayed_namespace(embedded, namespace, cut) as watched:
+        stored = await watched.stored()
         for offset in range(1, LIST_BYTES, size(short=61, full=1)):
             left.append(offset)
-            informer, seen = stage.informer()
+            informer, seen = watched.informer()
             async with running(informer):
                 await until("everything is seen", lambda seen=seen: seen.replaced)  # type: ignore[misc]
             assert not left
-            assert (set(seen.replaced), versions(seen)) == ({len(held)}, held), f"cut after {offset} bytes"
+            assert (set(seen.replaced), versions(seen)) == ({len(stored)}, stored), f"cut after {offset} bytes"

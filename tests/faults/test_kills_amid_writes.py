@@ -22,9 +22,9 @@ from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import Process, WaitTimeout, free_port, run_command, wait_until
 from tests.e2e.support.recording_proxy import RecordingProxy
 from tests.faults.failing_database_cluster import FailingDatabaseCluster
-from tests.faults.failing_database_command import MOMENTS, kill_at
+from tests.faults.failing_database_command import MOMENTS, kill_instruction
 from tests.faults.sizes import new_seed, size
-from tests.faults.write_storm import ConfigMapKind, Storm, TenantKind
+from tests.faults.write_storm import ConfigMapKind, TenantKind, WriteStorm
 
 WRITERS = 6
 # the kill comes at a commit, or at a request to the host, of 1 to so many
@@ -33,7 +33,7 @@ COMMITS, REQUESTS = 120, 80
 FIRST_COMMITS = 40
 
 
-def integrity(data: Path, scratch: Path) -> str:
+def check_integrity(data: Path, scratch: Path) -> str:
     """What SQLite says of a copy: to look at the database itself would mend it."""
     for each in data.glob("host.db*"):
         shutil.copy(each, scratch / each.name)
@@ -52,50 +52,52 @@ def scratch(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def mortal(tmp_path: Path) -> Iterator[FailingDatabaseCluster]:
+def failing_cluster(tmp_path: Path) -> Iterator[FailingDatabaseCluster]:
     running = FailingDatabaseCluster(tmp_path)
     yield running
-    running.spare()
+    running.clear_fault()
     running.stop()
 
 
-def test_what_the_embedded_host_acknowledged_survives(mortal: FailingDatabaseCluster, scratch: Path) -> None:
-    seed, points = new_seed(), size(short=6, full=200)
-    chance = random.Random(seed)
-    storm = Storm(seed, [TenantKind(), ConfigMapKind()], writers=WRITERS)
-    for _ in range(points):
-        at, moment = chance.randint(1, COMMITS), chance.choice(MOMENTS)
+def test_acknowledged_writes_survive_kills_of_the_embedded_cluster(
+    failing_cluster: FailingDatabaseCluster, scratch: Path
+) -> None:
+    seed, kills = new_seed(), size(short=6, full=200)
+    rng = random.Random(seed)
+    storm = WriteStorm(seed, [TenantKind(), ConfigMapKind()], writers=WRITERS)
+    for _ in range(kills):
+        at, moment = rng.randint(1, COMMITS), rng.choice(MOMENTS)
         print(f"killed {moment} commit {at}")
-        writing = storm.blow(mortal.client())
-        mortal.doom(at, moment)
-        assert mortal.server.wait(seconds=PATIENCE) == -signal.SIGKILL
+        writing = storm.start_writers(failing_cluster.client())
+        failing_cluster.kill_at_commit(at, moment)
+        assert failing_cluster.server.wait(seconds=PATIENCE) == -signal.SIGKILL
         for each in writing:
             each.join(timeout=PATIENCE)
-        mortal.spare()
-        assert integrity(mortal.data, scratch) == "ok"
-        mortal.start()
-        storm.check(mortal.client())
-    print(f"{storm.acknowledged} writes acknowledged, {points} kills")
-    assert storm.acknowledged > points
+        failing_cluster.clear_fault()
+        assert check_integrity(failing_cluster.data, scratch) == "ok"
+        failing_cluster.start()
+        storm.check(failing_cluster.client())
+    print(f"{storm.acknowledged} writes acknowledged, {kills} kills")
+    assert storm.acknowledged > kills
 
 
-def test_a_host_that_is_killed_while_it_is_made_is_made_all_the_same(tmp_path: Path, scratch: Path) -> None:
+def test_the_embedded_cluster_recovers_from_a_kill_during_its_first_start(tmp_path: Path, scratch: Path) -> None:
     seed = new_seed()
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     for number in range(size(short=3, full=40)):
-        directory, order = tmp_path / str(number), kill_at(chance.randint(1, FIRST_COMMITS), chance.choice(MOMENTS))
+        directory, order = tmp_path / str(number), kill_instruction(rng.randint(1, FIRST_COMMITS), rng.choice(MOMENTS))
         print(order)
         directory.mkdir()
         with pytest.raises(WaitTimeout):
             FailingDatabaseCluster(directory, order)
-        assert integrity(directory / "data", scratch) == "ok"
+        assert check_integrity(directory / "data", scratch) == "ok"
         cluster = FailingDatabaseCluster(directory)
         cluster.client().request("POST", tenants_path(ROOT), TenantKind().body("w1", 1, "x")).expect(201)
         assert cluster.stop() == 0
 
 
 @dataclass(slots=True)
-class Replica:
+class KillableReplica:
     """A server on a real kube-apiserver that dies at a request to its host."""
 
     kube: KubeCluster
@@ -104,14 +106,14 @@ class Replica:
     port: int
     process: Process | None = None
     # requests left until the kill, and whether it comes once the request is answered; none while it is 0
-    left: int = 0
-    after: bool = False
+    requests_left: int = 0
+    kill_after_answer: bool = False
 
-    def watch(self, number: int, passed: bool) -> None:
-        if not self.left or passed != self.after:
+    def count_request(self, number: int, passed: bool) -> None:
+        if not self.requests_left or passed != self.kill_after_answer:
             return
-        self.left -= 1
-        if not self.left and self.process is not None:
+        self.requests_left -= 1
+        if not self.requests_left and self.process is not None:
             os.kill(self.process.pid, signal.SIGKILL)
 
     def start(self, kubeconfig: Path) -> None:
@@ -132,38 +134,40 @@ class Replica:
 
 
 @pytest.fixture
-def replica(kube: KubeCluster, tmp_path: Path) -> Iterator[Replica]:
-    made = Replica(kube, RecordingProxy(kube.url, kube.account), tmp_path, free_port())
+def killable(kube: KubeCluster, tmp_path: Path) -> Iterator[KillableReplica]:
+    made = KillableReplica(kube, RecordingProxy(kube.url, kube.account), tmp_path, free_port())
     yield made
     if made.process is not None:
         made.process.stop()
     made.proxy.close()
 
 
-def test_what_a_replica_acknowledged_survives_it(kube: KubeCluster, replica: Replica, tmp_path: Path) -> None:
-    seed, points = new_seed(), size(short=3, full=200)
-    chance = random.Random(seed)
-    kubeconfig = replica.proxy.add_server("replica", tmp_path, observer=replica.watch)
-    storm = Storm(seed, [TenantKind()], writers=WRITERS)
-    replica.start(kubeconfig)
-    for _ in range(points):
-        at, replica.after = chance.randint(1, REQUESTS), chance.random() < 0.5
-        print(f"killed at request {at}{', once it was answered' if replica.after else ''}")
-        writing = storm.blow(replica.client())
-        replica.left = at
-        assert replica.process is not None
-        assert replica.process.wait(seconds=PATIENCE) == -signal.SIGKILL
+def test_acknowledged_writes_survive_kills_of_a_replica(
+    kube: KubeCluster, killable: KillableReplica, tmp_path: Path
+) -> None:
+    seed, kills = new_seed(), size(short=3, full=200)
+    rng = random.Random(seed)
+    kubeconfig = killable.proxy.add_server("replica", tmp_path, observer=killable.count_request)
+    storm = WriteStorm(seed, [TenantKind()], writers=WRITERS)
+    killable.start(kubeconfig)
+    for _ in range(kills):
+        at, killable.kill_after_answer = rng.randint(1, REQUESTS), rng.random() < 0.5
+        print(f"killed at request {at}{', once it was answered' if killable.kill_after_answer else ''}")
+        writing = storm.start_writers(killable.client())
+        killable.requests_left = at
+        assert killable.process is not None
+        assert killable.process.wait(seconds=PATIENCE) == -signal.SIGKILL
         for each in writing:
             each.join(timeout=PATIENCE)
-        replica.start(kubeconfig)
-        storm.check(replica.client())
+        killable.start(kubeconfig)
+        storm.check(killable.client())
     # a replica that was never killed says the same
     wait_until(
-        "the other replica has seen it all", lambda: versions(kube.direct_client()) == versions(replica.client())
+        "the other replica has seen it all", lambda: versions(kube.direct_client()) == versions(killable.client())
     )
-    print(f"{storm.acknowledged} writes acknowledged, {points} kills")
+    print(f"{storm.acknowledged} writes acknowledged, {kills} kills")
     storm.clear(kube.client())
-    assert storm.acknowledged > points
+    assert storm.acknowledged > kills
 
 
 def versions(client: Client) -> dict[str, str]:

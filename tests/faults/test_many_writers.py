@@ -39,7 +39,7 @@ def increase(client: Client, path: str) -> int:
         conflicts += 1
 
 
-def test_as_many_changes_are_made_as_were_acknowledged(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_every_acknowledged_change_is_stored(cluster: E2eCluster, tenants: Tenants) -> None:
     times = size(short=1, full=5)
     client, path = cluster.client(), tenants_path(ROOT, tenants.create()["metadata"]["name"])
     conflicts = all_at_once(lambda _: sum(increase(client, path) for _ in range(times)))
@@ -49,7 +49,7 @@ def test_as_many_changes_are_made_as_were_acknowledged(cluster: E2eCluster, tena
     print(f"{WRITERS * times} changes, {sum(conflicts)} conflicts")
 
 
-def test_changes_without_a_version_are_all_made(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_concurrent_patches_without_a_version_are_all_stored(cluster: E2eCluster, tenants: Tenants) -> None:
     client, path = cluster.client(), tenants_path(ROOT, tenants.create()["metadata"]["name"])
     times = size(short=1, full=5)
 
@@ -63,7 +63,9 @@ def test_changes_without_a_version_are_all_made(cluster: E2eCluster, tenants: Te
 
 
 @pytest.mark.parametrize("_", range(size(short=1, full=10)))
-def test_of_fifty_creations_the_quota_takes_twenty(cluster: E2eCluster, tenants: Tenants, _: int) -> None:
+def test_a_quota_for_twenty_admits_twenty_of_fifty_concurrent_creations(
+    cluster: E2eCluster, tenants: Tenants, _: int
+) -> None:
     parent = tenants.create_with_namespace(spec={"resourceQuotas": {"cpu": str(QUOTA)}})
     spec = {"resourceQuotas": {"cpu": "1"}}
     bodies = [manifest(tenants.new_name(parent), parent, spec=spec) for _ in range(WRITERS)]

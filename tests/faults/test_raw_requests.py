@@ -18,7 +18,7 @@ import pytest
 from tests.e2e.support.clusters import ROOT, EmbeddedCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import wait_until
-from tests.faults.process_usage import descriptors, memory
+from tests.faults.process_usage import memory_mib, open_descriptors
 from tests.faults.sizes import new_seed, size
 
 CLIENTS = 16
@@ -29,10 +29,10 @@ ANSWER_SECONDS = 15.0
 STATUS = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
 # a handler that fails, and Python that says why
 TRACES = (b"Traceback", b'File "', b".py")
-ALLOWED = {503, 504}
+ALLOWED_SERVER_ERRORS = {503, 504}
 
 LIST, ONE = tenants_path(ROOT), tenants_path(ROOT, "root")
-WHOLE = (
+VALID_REQUESTS = (
     f"GET {LIST}?limit=1 HTTP/1.1\r\nHost: a\r\n\r\n".encode(),
     f"GET {ONE} HTTP/1.1\r\nHost: a\r\nAccept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n\r\n".encode(),
     f"GET {LIST}?watch=1&timeoutSeconds=1 HTTP/1.1\r\nHost: a\r\n\r\n".encode(),
@@ -54,49 +54,49 @@ TOKENS = (
     b"-1\r\n", b";ext=1\r\n", b"?watch=true", b"&timeout=1ns", b"&resourceVersion=18446744073709551616",
 )  # fmt: skip
 
-Change = Callable[[random.Random, bytes], bytes]
+Mutation = Callable[[random.Random, bytes], bytes]
 
 
-def insert(chance: random.Random, data: bytes) -> bytes:
-    at = chance.randint(0, len(data))
-    return data[:at] + chance.choice(TOKENS) + data[at:]
+def insert(rng: random.Random, data: bytes) -> bytes:
+    at = rng.randint(0, len(data))
+    return data[:at] + rng.choice(TOKENS) + data[at:]
 
 
-def replace(chance: random.Random, data: bytes) -> bytes:
-    at = chance.randint(0, len(data))
-    return data[:at] + chance.choice(TOKENS) + data[at + chance.randint(0, 20) :]
+def replace(rng: random.Random, data: bytes) -> bytes:
+    at = rng.randint(0, len(data))
+    return data[:at] + rng.choice(TOKENS) + data[at + rng.randint(0, 20) :]
 
 
-def flip(chance: random.Random, data: bytes) -> bytes:
-    at = chance.randrange(len(data))
-    return data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :]
+def flip(rng: random.Random, data: bytes) -> bytes:
+    at = rng.randrange(len(data))
+    return data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1 :]
 
 
-def cut(chance: random.Random, data: bytes) -> bytes:
-    return data[: chance.randint(1, len(data))]
+def cut(rng: random.Random, data: bytes) -> bytes:
+    return data[: rng.randint(1, len(data))]
 
 
-def repeat(chance: random.Random, data: bytes) -> bytes:
-    start = chance.randrange(len(data))
-    part = data[start : start + chance.randint(1, 60)]
-    return data[:start] + part * chance.randint(2, 20) + data[start:]
+def repeat(rng: random.Random, data: bytes) -> bytes:
+    start = rng.randrange(len(data))
+    part = data[start : start + rng.randint(1, 60)]
+    return data[:start] + part * rng.randint(2, 20) + data[start:]
 
 
-def pipeline(chance: random.Random, data: bytes) -> bytes:
-    return data + chance.choice(WHOLE)
+def pipeline(rng: random.Random, data: bytes) -> bytes:
+    return data + rng.choice(VALID_REQUESTS)
 
 
-def noise(chance: random.Random, data: bytes) -> bytes:
-    return data + chance.randbytes(chance.randint(1, 200))
+def noise(rng: random.Random, data: bytes) -> bytes:
+    return data + rng.randbytes(rng.randint(1, 200))
 
 
-CHANGES: tuple[Change, ...] = (insert, insert, replace, flip, cut, repeat, pipeline, noise)
+MUTATIONS: tuple[Mutation, ...] = (insert, insert, replace, flip, cut, repeat, pipeline, noise)
 
 
-def spoilt(chance: random.Random) -> bytes:
-    data = chance.choice(WHOLE)
-    for _ in range(chance.randint(1, 4)):
-        data = chance.choice(CHANGES)(chance, data) or b"\0"
+def mutated(rng: random.Random) -> bytes:
+    data = rng.choice(VALID_REQUESTS)
+    for _ in range(rng.randint(1, 4)):
+        data = rng.choice(MUTATIONS)(rng, data) or b"\0"
     return data
 
 
@@ -112,67 +112,67 @@ def connected(client: Client) -> Iterator[ssl.SSLSocket]:
 def exchange(client: Client, data: bytes) -> bytes:
     """What comes back until the connection ends: by itself, or because nothing more is sent once it is silent. Raises
     TimeoutError if it does not end then."""
-    heard = b""
+    received = b""
     with connected(client) as connection, suppress(ssl.SSLError, ConnectionError):
         connection.sendall(data)
         connection.settimeout(SILENCE_SECONDS)
         with suppress(TimeoutError):
             while more := connection.recv(65536):
-                heard += more
-            return heard
+                received += more
+            return received
         connection.settimeout(ANSWER_SECONDS)
         # below TLS, whose own end would be waited for
         with closing(socket.socket(fileno=os.dup(connection.fileno()))) as below:
             below.shutdown(socket.SHUT_WR)
         while more := connection.recv(65536):
-            heard += more
-    return heard
+            received += more
+    return received
 
 
-def check(data: bytes, heard: bytes) -> list[int]:
-    codes = [int(code) for code in STATUS.findall(heard)]
-    assert all(code < 500 or code in ALLOWED for code in codes), (data, heard[:2000])
-    assert not any(trace in heard for trace in TRACES), (data, heard[:2000])
+def check_response(data: bytes, received: bytes) -> list[int]:
+    codes = [int(code) for code in STATUS.findall(received)]
+    assert all(code < 500 or code in ALLOWED_SERVER_ERRORS for code in codes), (data, received[:2000])
+    assert not any(trace in received for trace in TRACES), (data, received[:2000])
     return codes
 
 
-def test_bytes_that_are_hardly_http(own: EmbeddedCluster) -> None:
+def test_malformed_http_gets_an_answer_or_a_closed_connection(own: EmbeddedCluster) -> None:
     seed, count = new_seed(), size(short=600, full=20_000)
     client, pid = own.client(), own.server.pid
-    chance = random.Random(seed)
-    requests = [spoilt(chance) for _ in range(count)]
-    for data in WHOLE:
-        assert check(data, exchange(client, data))
-    before, memory_before = descriptors(pid), memory(pid)[0]
+    rng = random.Random(seed)
+    requests = [mutated(rng) for _ in range(count)]
+    for data in VALID_REQUESTS:
+        assert check_response(data, exchange(client, data))
+    before, memory_before = open_descriptors(pid), memory_mib(pid)[0]
 
     def ask(data: bytes) -> list[int]:
-        return check(data, exchange(client, data))
+        return check_response(data, exchange(client, data))
 
     with ThreadPoolExecutor(CLIENTS) as pool:
         codes = Counter(code for found in pool.map(ask, requests) for code in found)
-    print(f"{count} connections: {dict(codes)}; {memory_before:.0f} MiB, then {memory(pid)[0]:.0f}")
+    print(f"{count} connections: {dict(codes)}; {memory_before:.0f} MiB, then {memory_mib(pid)[0]:.0f}")
     # a run that is always refused at the door, or never, proves nothing
     assert {200, 400} <= codes.keys()
-    wait_until("no connection is left open", lambda: descriptors(pid) <= before + 2)
-    assert memory(pid)[0] - memory_before < 32
+    wait_until("no connection is left open", lambda: open_descriptors(pid) <= before + 2)
+    assert memory_mib(pid)[0] - memory_before < 32
     assert client.get("/readyz").status == 200
     assert "Traceback" not in own.server.log(), own.server.tail()
 
 
-def test_bytes_that_are_hardly_tls(own: EmbeddedCluster) -> None:
-    chance, count = random.Random(new_seed()), size(short=200, full=3000)
+def test_malformed_tls_leaves_no_connection_open(own: EmbeddedCluster) -> None:
+    rng, count = random.Random(new_seed()), size(short=200, full=3000)
     client, pid = own.client(), own.server.pid
-    before = descriptors(pid)
+    before = open_descriptors(pid)
     parts = urlsplit(client.url)
     hello = bytes.fromhex("16030100f4010000f00303")
     for _ in range(count):
         plain = socket.create_connection((parts.hostname, parts.port), timeout=ANSWER_SECONDS)
         with closing(plain), suppress(ConnectionError):
-            plain.sendall(hello[: chance.randint(0, len(hello))] + chance.randbytes(chance.randint(1, 400)))
+            plain.sendall(hello[: rng.randint(0, len(hello))] + rng.randbytes(rng.randint(1, 400)))
             plain.shutdown(socket.SHUT_WR)
             while plain.recv(65536):
                 pass
-    wait_until("no connection is left open", lambda: descriptors(pid) <= before + 2)
+    wait_until("no connection is left open", lambda: open_descriptors(pid) <= before + 2)
     assert client.get("/readyz").status == 200
     assert "Traceback" not in own.server.log(), own.server.tail()
 
@@ -188,7 +188,7 @@ def test_bytes_that_are_hardly_tls(own: EmbeddedCluster) -> None:
         ),
     ],
 )
-def test_what_is_refused_ends_the_connection(own: EmbeddedCluster, data: bytes) -> None:
-    codes = check(data, exchange(own.client(), data))
+def test_a_rejected_request_closes_the_connection(own: EmbeddedCluster, data: bytes) -> None:
+    codes = check_response(data, exchange(own.client(), data))
     assert len(codes) <= 1
     assert set(codes) <= {400, 413, 431}

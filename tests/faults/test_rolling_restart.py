@@ -20,7 +20,7 @@ from tests.faults.balancer import Balancer
 from tests.faults.reflector import Name, Object, Reflector, name_of
 from tests.faults.server_behind_proxy import is_ready
 from tests.faults.sizes import new_seed, size
-from tests.faults.write_storm import Storm, TenantKind
+from tests.faults.write_storm import TenantKind, WriteStorm
 
 WRITERS, INFORMERS = 4, 3
 PAUSE_SECONDS = 1.0
@@ -63,17 +63,17 @@ def replicas(kube: KubeCluster, tmp_path: Path) -> Iterator[Replicas]:
         kube.restart()
 
 
-def state(client: Client) -> dict[Name, Object]:
+def list_tenants(client: Client) -> dict[Name, Object]:
     return {name_of(item): item for item in client.get(tenants_path()).expect(200)["items"]}
 
 
-def is_quiet(client: Client) -> bool:
-    before = state(client)
+def is_unchanging(client: Client) -> bool:
+    before = list_tenants(client)
     time.sleep(PAUSE_SECONDS)
-    return state(client) == before
+    return list_tenants(client) == before
 
 
-def roll(replicas: Replicas, number: signal.Signals) -> None:
+def restart_in_turns(replicas: Replicas, number: signal.Signals) -> None:
     """One after the other; the next one waits until the last is ready again."""
     for port, process in tuple(replicas.processes.items()):
         process.signal(number)
@@ -84,31 +84,31 @@ def roll(replicas: Replicas, number: signal.Signals) -> None:
         time.sleep(PAUSE_SECONDS)
 
 
-def until_all_have(state_now: Mapping[Name, Object], informers: list[Reflector]) -> None:
+def wait_until_all_equal(expected: Mapping[Name, Object], informers: list[Reflector]) -> None:
     def equal() -> bool:
-        return all(informer.state == state_now for informer in informers)
+        return all(informer.state == expected for informer in informers)
 
     wait_until("every informer has the same state", equal, seconds=PATIENCE)
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["rolling restart", "killed in turns"])
-def test_nothing_is_lost_and_informers_agree(kube: KubeCluster, replicas: Replicas, how: signal.Signals) -> None:
-    storm, over, client = Storm(new_seed(), [TenantKind()], writers=WRITERS), threading.Event(), kube.client()
+def test_no_write_is_lost_and_informers_agree(kube: KubeCluster, replicas: Replicas, how: signal.Signals) -> None:
+    storm, over, client = WriteStorm(new_seed(), [TenantKind()], writers=WRITERS), threading.Event(), kube.client()
     informers = [Reflector(kube.client, tenants_path()) for _ in range(INFORMERS)]
-    writing = storm.blow_until(over, client)
+    writing = storm.start_writers_until(over, client)
     try:
         for _ in range(size(short=1, full=10)):
-            roll(replicas, how)
+            restart_in_turns(replicas, how)
     finally:
         over.set()
         for each in writing:
             each.join(timeout=PATIENCE)
     print(f"{storm.acknowledged} writes acknowledged, {storm.unanswered} not; lists: {[i.lists for i in informers]}")
     try:
-        wait_until("the reconciler is done", lambda: is_quiet(client), seconds=PATIENCE)
-        until_all_have(state(client), informers)
+        wait_until("the reconciler is done", lambda: is_unchanging(client), seconds=PATIENCE)
+        wait_until_all_equal(list_tenants(client), informers)
         storm.check(client)
-        assert [informer.contradictions for informer in informers] == [[]] * INFORMERS
+        assert [informer.inconsistencies for informer in informers] == [[]] * INFORMERS
         assert storm.acknowledged > 0
     finally:
         for informer in informers:

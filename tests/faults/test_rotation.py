@@ -18,7 +18,7 @@ from tests.e2e.support.clusters import PATIENCE, ROOT, EmbeddedCluster, KubeClus
 from tests.e2e.support.control_plane import FRONT_PROXY
 from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.processes import Process, free_port, run_command, wait_until
-from tests.faults.steady_requests import under_load
+from tests.faults.steady_requests import steady_load
 
 LIST = tenants_path(ROOT)
 IDENTITY = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
@@ -26,7 +26,7 @@ IDENTITY = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
 SETTLE_SECONDS = 1.0
 
 
-def write(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes) -> None:
     """At once, as a mounted Secret changes."""
     fresh = path.with_suffix(".new")
     fresh.write_bytes(content)
@@ -67,20 +67,22 @@ class Callers:
     proxy: Client
 
     @classmethod
-    def of(cls, url: str, directory: Path, generation: Generation, trusted: bytes) -> Callers:
-        user = Client(url, showing(directory, generation.user, trusted), {})
-        return cls(url, directory, user, Client(url, showing(directory, generation.proxy, trusted), IDENTITY))
+    def create(cls, url: str, directory: Path, generation: Generation, trusted_cas: bytes) -> Callers:
+        user = Client(url, tls_context_with(directory, generation.user, trusted_cas), {})
+        return cls(
+            url, directory, user, Client(url, tls_context_with(directory, generation.proxy, trusted_cas), IDENTITY)
+        )
 
-    def become(self, generation: Generation, trusted: bytes) -> None:
-        other = Callers.of(self.url, self.directory, generation, trusted)
+    def switch_to(self, generation: Generation, trusted_cas: bytes) -> None:
+        other = Callers.create(self.url, self.directory, generation, trusted_cas)
         self.user, self.proxy = other.user, other.proxy
 
     def calls(self) -> list[Callable[[], Response]]:
         return [lambda: self.user.get(LIST), lambda: self.proxy.get(LIST)] * 2
 
 
-def showing(directory: Path, pair: KeyPair, trusted: bytes) -> ssl.SSLContext:
-    tls = ssl.create_default_context(cadata=trusted.decode())
+def tls_context_with(directory: Path, pair: KeyPair, trusted_cas: bytes) -> ssl.SSLContext:
+    tls = ssl.create_default_context(cadata=trusted_cas.decode())
     certificate, key = directory / "shown.crt", directory / "shown.key"
     certificate.write_bytes(pair.certificate)
     key.write_bytes(pair.key)
@@ -89,19 +91,19 @@ def showing(directory: Path, pair: KeyPair, trusted: bytes) -> ssl.SSLContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class CertificateFiles:
     """What a server is told by flags, and reads again when it changes."""
 
     directory: Path
     port: int
     process: Process
 
-    def put(self, *generations: Generation) -> None:
+    def write_all(self, *generations: Generation) -> None:
         """The CAs of all of these, and the serving certificate of the last one."""
-        write(self.directory / "clients.crt", b"".join(each.clients.certificate for each in generations))
-        write(self.directory / "proxies.crt", b"".join(each.proxies.certificate for each in generations))
-        write(self.directory / "serving.crt", generations[-1].serving.certificate)
-        write(self.directory / "serving.key", generations[-1].serving.key)
+        replace_file(self.directory / "clients.crt", b"".join(each.clients.certificate for each in generations))
+        replace_file(self.directory / "proxies.crt", b"".join(each.proxies.certificate for each in generations))
+        replace_file(self.directory / "serving.crt", generations[-1].serving.certificate)
+        replace_file(self.directory / "serving.key", generations[-1].serving.key)
 
 
 @pytest.fixture
@@ -110,7 +112,7 @@ def first() -> Generation:
 
 
 @pytest.fixture
-def files(embedded: EmbeddedCluster, tmp_path: Path, first: Generation) -> Iterator[Files]:
+def certificate_files(embedded: EmbeddedCluster, tmp_path: Path, first: Generation) -> Iterator[CertificateFiles]:
     port = free_port()
     flags = {
         "--kubeconfig": embedded.admin.kubeconfig,
@@ -125,40 +127,47 @@ def files(embedded: EmbeddedCluster, tmp_path: Path, first: Generation) -> Itera
     }
     for name in ("serving.crt", "serving.key", "clients.crt", "proxies.crt"):
         (tmp_path / name).touch()
-    directory = Files(tmp_path, port, embedded.server)
-    directory.put(first)
+    directory = CertificateFiles(tmp_path, port, embedded.server)
+    directory.write_all(first)
     process = run_command("serve", *(f"{name}={value}" for name, value in flags.items()), log=tmp_path / "log")
-    yield Files(tmp_path, port, process)
+    yield CertificateFiles(tmp_path, port, process)
     assert process.stop() == 0, process.tail()
 
 
-def answers(client: Client, path: str = LIST) -> int:
+def status_or_zero(client: Client, path: str = LIST) -> int:
     try:
         return client.get(path).status
     except OSError:
         return 0
 
 
-def test_files_are_exchanged_under_load(files: Files, first: Generation, tmp_path: Path) -> None:
-    url, second = f"https://127.0.0.1:{files.port}", Generation.make(2)
+def test_certificate_files_are_replaced_under_load(
+    certificate_files: CertificateFiles, first: Generation, tmp_path: Path
+) -> None:
+    url, second = f"https://127.0.0.1:{certificate_files.port}", Generation.make(2)
     old, new = first.server.certificate, second.server.certificate
-    callers, successors, leavers = (
-        Callers.of(url, tmp_path, generation, old + new) for generation in (first, second, first)
+    callers, new_callers, old_callers = (
+        Callers.create(url, tmp_path, generation, old + new) for generation in (first, second, first)
     )
-    wait_until("it serves", lambda: answers(callers.user) == 200, seconds=PATIENCE, processes=[files.process])
-    wait_until("the front proxy is known", lambda: answers(callers.proxy) == 200)
-    with under_load(callers.calls()) as load:
-        files.put(first, second)
-        for client in (successors.user, successors.proxy):
-            wait_until("the new CAs count", lambda client=client: answers(client) == 200)  # type: ignore[misc]
-        trusting = Callers.of(url, tmp_path, second, new)
-        wait_until("the new certificate is served", lambda: answers(trusting.user) == 200)
-        callers.become(second, new)
+    wait_until(
+        "it serves",
+        lambda: status_or_zero(callers.user) == 200,
+        seconds=PATIENCE,
+        processes=[certificate_files.process],
+    )
+    wait_until("the front proxy is known", lambda: status_or_zero(callers.proxy) == 200)
+    with steady_load(callers.calls()) as load:
+        certificate_files.write_all(first, second)
+        for client in (new_callers.user, new_callers.proxy):
+            wait_until("the new CAs count", lambda client=client: status_or_zero(client) == 200)  # type: ignore[misc]
+        trusting = Callers.create(url, tmp_path, second, new)
+        wait_until("the new certificate is served", lambda: status_or_zero(trusting.user) == 200)
+        callers.switch_to(second, new)
         time.sleep(SETTLE_SECONDS)
-        files.put(second)
-        for client in (leavers.user, leavers.proxy):
+        certificate_files.write_all(second)
+        for client in (old_callers.user, old_callers.proxy):
             newer = Client(url, client.tls, client.headers)
-            wait_until("the old CAs do not", lambda newer=newer: answers(newer) == 401)  # type: ignore[misc]
+            wait_until("the old CAs do not", lambda newer=newer: status_or_zero(newer) == 401)  # type: ignore[misc]
         time.sleep(SETTLE_SECONDS)
     print(f"{load.answered} requests")
     assert load.failures == []
@@ -169,7 +178,7 @@ def served_certificate(kube: KubeCluster) -> str:
     return ssl.get_server_certificate(("127.0.0.1", kube.port))
 
 
-def age(kube: KubeCluster) -> None:
+def expire_serving_ca(kube: KubeCluster) -> None:
     """As if most of the life of the CA in the Secret were over: everything is due to be made anew."""
     path = "/api/v1/namespaces/cozy-system/secrets/tenant-apiserver-serving-cert"
     secret = kube.client().get(path).expect(200)
@@ -189,8 +198,8 @@ def age(kube: KubeCluster) -> None:
 
 def test_a_serving_certificate_and_its_ca_are_renewed_under_load(kube: KubeCluster) -> None:
     client, before = kube.client(), served_certificate(kube)
-    with under_load([lambda: client.get(LIST)] * 4) as load:
-        age(kube)
+    with steady_load([lambda: client.get(LIST)] * 4) as load:
+        expire_serving_ca(kube)
         wait_until("another certificate is served", lambda: served_certificate(kube) != before, seconds=PATIENCE)
         time.sleep(3 * SETTLE_SECONDS)
     print(f"{load.answered} requests")
@@ -198,7 +207,7 @@ def test_a_serving_certificate_and_its_ca_are_renewed_under_load(kube: KubeClust
     assert load.answered > 100
 
 
-def forget(kube: KubeCluster, proxies: bytes) -> None:
+def remove_old_proxy_ca(kube: KubeCluster, proxies: bytes) -> None:
     """A kube-apiserver adds its CA to those in the ConfigMap, and leaves it to others to take out what is no longer in
     use."""
     path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
@@ -206,7 +215,7 @@ def forget(kube: KubeCluster, proxies: bytes) -> None:
     kube.client().request("PATCH", path, patch, content_type="application/merge-patch+json").expect(200)
 
 
-def test_the_aggregator_s_own_certificate_and_ca_are_exchanged_under_load(kube: KubeCluster, tmp_path: Path) -> None:
+def test_the_certificate_and_ca_of_the_aggregator_are_replaced_under_load(kube: KubeCluster, tmp_path: Path) -> None:
     """kube-apiserver tells of the CA in its ConfigMap, which our server follows."""
     client, ca = kube.client(), make_ca("another front-proxy CA")
     pair = make_client(ca, FRONT_PROXY)
@@ -217,18 +226,18 @@ def test_the_aggregator_s_own_certificate_and_ca_are_exchanged_under_load(kube: 
     certificate.write_bytes(pair.certificate)
     key.write_bytes(pair.key)
     straight.tls.load_cert_chain(certificate, key)
-    with under_load([lambda: client.get(LIST)] * 4) as load:
-        write(bundle, old + ca.certificate)
+    with steady_load([lambda: client.get(LIST)] * 4) as load:
+        replace_file(bundle, old + ca.certificate)
         wait = {"seconds": 2 * PATIENCE, "processes": kube.processes}
         successor = Client(straight.url, straight.tls, IDENTITY)
-        wait_until("our server knows the new CA", lambda: answers(successor) == 200, **wait)  # type: ignore[arg-type]
+        wait_until("our server knows the new CA", lambda: status_or_zero(successor) == 200, **wait)  # type: ignore[arg-type]
         for name, content in (("crt", pair.certificate), ("key", pair.key)):
-            write(kube.directory / f"front-proxy.{name}", content)
+            replace_file(kube.directory / f"front-proxy.{name}", content)
         time.sleep(5 * SETTLE_SECONDS)
-        write(bundle, ca.certificate)
-        forget(kube, ca.certificate)
+        replace_file(bundle, ca.certificate)
+        remove_old_proxy_ca(kube, ca.certificate)
         predecessor = Client(former.url, former.tls, IDENTITY)
-        wait_until("our server has forgotten the old CA", lambda: answers(predecessor) == 401, **wait)  # type: ignore[arg-type]
+        wait_until("our server has forgotten the old CA", lambda: status_or_zero(predecessor) == 401, **wait)  # type: ignore[arg-type]
         time.sleep(SETTLE_SECONDS)
     print(f"{load.answered} requests")
     assert load.failures == []

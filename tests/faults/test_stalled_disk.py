@@ -29,15 +29,15 @@ WRITE_SECONDS = 40.0
 
 
 @pytest.fixture
-def mortal(tmp_path: Path) -> Iterator[FailingDatabaseCluster]:
+def failing_cluster(tmp_path: Path) -> Iterator[FailingDatabaseCluster]:
     running = FailingDatabaseCluster(tmp_path)
     yield running
-    running.spare()
+    running.clear_fault()
     assert running.stop() == 0, running.server.tail()
 
 
 @contextmanager
-def stopped(kube: KubeCluster) -> Iterator[None]:
+def stopped_etcd(kube: KubeCluster) -> Iterator[None]:
     [etcd] = [process for process in kube.processes if process.name == "etcd"]
     etcd.signal(signal.SIGSTOP)
     try:
@@ -46,12 +46,12 @@ def stopped(kube: KubeCluster) -> Iterator[None]:
         etcd.signal(signal.SIGCONT)
 
 
-def read_until(end: float, readers: Sequence[Client], there: str) -> float:
+def read_until(end: float, readers: Sequence[Client], existing: str) -> float:
     """The longest that a read took."""
     longest = 0.0
     while time.monotonic() < end:
         for reader in readers:
-            for path in (tenants_path(ROOT, there), tenants_path(ROOT), "/livez"):
+            for path in (tenants_path(ROOT, existing), tenants_path(ROOT), "/livez"):
                 started = time.monotonic()
                 assert reader.get(path).status == 200
                 longest = max(longest, time.monotonic() - started)
@@ -59,63 +59,65 @@ def read_until(end: float, readers: Sequence[Client], there: str) -> float:
     return longest
 
 
-def check(readers: Sequence[Client], stall: Callable[[], AbstractContextManager[None]], unique: str) -> list[Response]:
+def create_during_stall(
+    readers: Sequence[Client], stall: Callable[[], AbstractContextManager[None]], unique: str
+) -> list[Response]:
     """Answers to creations of Tenants named `unique` and a number, asked while nothing could be written."""
-    client, there = readers[0], f"{unique}there"
-    client.request("POST", tenants_path(ROOT), manifest(there)).expect(201)
+    client, existing = readers[0], f"{unique}there"
+    client.request("POST", tenants_path(ROOT), manifest(existing)).expect(201)
     for reader in readers:
         # what reviews say of them is known from here on
-        wait_until("they may read", lambda reader=reader: reader.get(tenants_path(ROOT, there)).status == 200)  # type: ignore[misc]
+        wait_until("they may read", lambda reader=reader: reader.get(tenants_path(ROOT, existing)).status == 200)  # type: ignore[misc]
         reader.get(tenants_path(ROOT)).expect(200)
-    watching = Reflector(lambda: client, tenants_path())
+    reflector = Reflector(lambda: client, tenants_path())
     try:
-        wait_until("the watch has begun", lambda: watching.lists)
+        wait_until("the watch has begun", lambda: reflector.lists)
         with ThreadPoolExecutor(WRITERS) as pool:
             with stall():
                 bodies = [manifest(f"{unique}{number}") for number in range(WRITERS)]
                 ask = partial(client.request, "POST", tenants_path(ROOT), seconds=WRITE_SECONDS)
-                asked = [pool.submit(ask, body) for body in bodies]
-                longest = read_until(time.monotonic() + size(short=3.0, full=20.0), readers, there)
-                assert [each for each in asked if each.done() and each.result().status == 201] == []
-            answers = [each.result() for each in asked]
+                pending = [pool.submit(ask, body) for body in bodies]
+                longest = read_until(time.monotonic() + size(short=3.0, full=20.0), readers, existing)
+                assert [each for each in pending if each.done() and each.result().status == 201] == []
+            answers = [each.result() for each in pending]
         print(f"the slowest read took {longest:.3f} s; writes: {[answer.status for answer in answers]}")
         assert longest < READ_SECONDS
-        check_the_watch(client, watching)
+        check_watch_is_complete(client, reflector)
     finally:
-        watching.stop()
+        reflector.stop()
     return answers
 
 
-def check_the_watch(client: Client, watching: Reflector) -> None:
+def check_watch_is_complete(client: Client, reflector: Reflector) -> None:
     """It was never cut, and has everything."""
 
     def listed() -> dict[str, str]:
         items = client.get(tenants_path()).expect(200)["items"]
         return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in items}
 
-    def told() -> dict[str, str]:
-        objects = watching.state.values()
+    def order() -> dict[str, str]:
+        objects = reflector.state.values()
         return {obj["metadata"]["uid"]: obj["metadata"]["resourceVersion"] for obj in objects}
 
-    wait_until("the watch has everything", lambda: told() == listed(), seconds=PATIENCE)
-    assert (watching.lists, watching.contradictions) == (1, [])
+    wait_until("the watch has everything", lambda: order() == listed(), seconds=PATIENCE)
+    assert (reflector.lists, reflector.inconsistencies) == (1, [])
 
 
-def test_the_embedded_host_waits_for_its_disk(mortal: FailingDatabaseCluster, unique: str) -> None:
-    mortal.grant(unique, "cluster-admin", ROOT)
-    client = mortal.client()
-    answers = check([client, mortal.client(unique)], mortal.stalled, unique)
+def test_the_embedded_cluster_waits_for_its_disk(failing_cluster: FailingDatabaseCluster, unique: str) -> None:
+    failing_cluster.grant(unique, "cluster-admin", ROOT)
+    client = failing_cluster.client()
+    answers = create_during_stall([client, failing_cluster.client(unique)], failing_cluster.stalled, unique)
     assert [answer.status for answer in answers] == [201] * WRITERS
-    mortal.server.kill()
-    mortal.start()
-    names = {item["metadata"]["name"] for item in mortal.client().get(tenants_path(ROOT)).expect(200)["items"]}
+    failing_cluster.server.kill()
+    failing_cluster.start()
+    names = {item["metadata"]["name"] for item in failing_cluster.client().get(tenants_path(ROOT)).expect(200)["items"]}
     assert {f"{unique}{number}" for number in range(WRITERS)} <= names
 
 
-def test_a_cluster_waits_for_its_etcd(kube: KubeCluster, unique: str) -> None:
+def test_a_cluster_waits_for_a_stalled_etcd(kube: KubeCluster, unique: str) -> None:
     kube.grant(unique, "cluster-admin", ROOT)
     client = kube.direct_client()
-    answers = check([client, kube.direct_client(unique)], lambda: stopped(kube), unique)
+    answers = create_during_stall([client, kube.direct_client(unique)], lambda: stopped_etcd(kube), unique)
     for number, answer in enumerate(answers):
         # what was not answered in time may have been made all the same
         assert answer.status in (201, 500, 503, 504), answer.content
@@ -126,7 +128,7 @@ def test_a_cluster_waits_for_its_etcd(kube: KubeCluster, unique: str) -> None:
         kube.client().request("DELETE", tenants_path(ROOT, name))
 
 
-def test_nobody_else_gets_the_database(own: EmbeddedCluster, unique: str) -> None:
+def test_no_other_process_can_lock_the_database(own: EmbeddedCluster, unique: str) -> None:
     client = own.client()
     with closing(sqlite3.connect(own.data / "host.db", timeout=0.5, isolation_level=None)) as other:
         with pytest.raises(sqlite3.OperationalError, match="locked"):

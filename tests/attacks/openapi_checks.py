@@ -12,12 +12,12 @@ _DESCRIBED = ("properties", "additionalProperties", "$ref", "allOf")
 _ANYTHING = ("FieldsV1", "fieldsV1", "meta.v1.Patch", "runtime.RawExtension")
 
 
-def undescribed(definitions: Object) -> list[str]:
+def find_untyped_objects(definitions: Object) -> list[str]:
     """Where the schemas are that neither have fields nor say that they are free."""
     return [path for path, schema in _schemas(definitions, "") if not _is_described(schema, path)]
 
 
-def dangling(document: Object, prefix: str, known: Object) -> list[str]:
+def find_dangling_references(document: Object, prefix: str, known: Object) -> list[str]:
     """References that lead nowhere. A document without any is no document."""
     found = set(_references(document))
     assert found

@@ -1,0 +1,151 @@
+"""A host that is away, slow, broken or forgetful: reads go on, writes fail clearly, watches survive, and afterwards
+the cache equals the host, object for object."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import pytest
+
+from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, KubeCluster, tenants_path
+from tests.e2e.support.https_client import Response
+from tests.e2e.support.processes import wait_until
+from tests.e2e.support.tenants import manifest
+from tests.faults import faulty_proxy as faulty_proxy
+from tests.faults.faulty_proxy import FaultyProxy
+from tests.faults.reflector import Reflector
+from tests.faults.server_behind_proxy import PROXIED_SERVER, RELEASES, ProxiedServer, started_proxied_server
+from tests.faults.sizes import size
+
+MERGE = "application/merge-patch+json"
+# reads come from memory, whatever the host does
+READ_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class FaultScenario:
+    """A fault of the cluster: how it starts, which statuses a write may get meanwhile, and whether reads carry a
+    Warning that they may be stale."""
+
+    start: Callable[[FaultyProxy], AbstractContextManager[None]]
+    write_statuses: frozenset[int]
+    reads_warn: bool = True
+
+
+def injected(
+    scenario: Callable[[], faulty_proxy.RequestFault],
+) -> Callable[[FaultyProxy], AbstractContextManager[None]]:
+    return lambda proxy: proxy.injected(PROXIED_SERVER, scenario())
+
+
+SCENARIOS = [
+    pytest.param(FaultScenario(lambda proxy: proxy.disconnected(PROXIED_SERVER), frozenset({503})), id="away"),
+    pytest.param(FaultScenario(injected(lambda: faulty_proxy.delay(2)), frozenset({201}), reads_warn=False), id="slow"),
+    pytest.param(FaultScenario(injected(lambda: faulty_proxy.respond_with_status(429)), frozenset({429})), id="429"),
+    pytest.param(
+        FaultScenario(injected(lambda: faulty_proxy.respond_with_status(500)), frozenset({500, 503})), id="500"
+    ),
+    pytest.param(FaultScenario(injected(lambda: faulty_proxy.respond_with_status(503)), frozenset({503})), id="503"),
+    pytest.param(FaultScenario(injected(faulty_proxy.respond_bad_gateway), frozenset({503})), id="no Kubernetes"),
+    pytest.param(
+        FaultScenario(lambda proxy: proxy.truncating(PROXIED_SERVER), frozenset({503})), id="truncated bodies"
+    ),
+    pytest.param(
+        FaultScenario(injected(faulty_proxy.expire_watches), frozenset({201}), reads_warn=False), id="410 at any time"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def proxied(cluster: E2eCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedServer]:
+    identity = cluster.account if isinstance(cluster, KubeCluster) else cluster.admin
+    with started_proxied_server(cluster, identity, tmp_path_factory.mktemp("front")) as made:
+        yield made
+
+
+def release(name: str) -> dict[str, object]:
+    application = {"kind": "Tenant", "group": "apps.cozystack.io", "name": name}
+    labels = {f"apps.cozystack.io/application.{key}": value for key, value in application.items()}
+    chart = {"kind": "ExternalArtifact", "name": "cozystack-tenant-application-default-tenant"}
+    return {
+        "apiVersion": "helm.toolkit.fluxcd.io/v2",
+        "kind": "HelmRelease",
+        "metadata": {"name": f"tenant-{name}", "labels": labels},
+        "spec": {"chartRef": chart, "interval": "5m0s", "values": {}},
+    }
+
+
+def at_cluster(proxied: ProxiedServer, method: str, name: str, body: dict[str, object] | None = None) -> Response:
+    collection = f"{RELEASES}/namespaces/{ROOT}/helmreleases"
+    path = collection if method == "POST" else f"{collection}/tenant-{name}"
+    answer = proxied.cluster_client.request(
+        method, path, body, content_type=MERGE if method == "PATCH" else "application/json"
+    )
+    assert answer.status in (200, 201), answer.content
+    return answer
+
+
+def change_everything(proxied: ProxiedServer, names: list[str]) -> None:
+    """One of three is changed at the host, one is deleted, one is new."""
+    at_cluster(proxied, "PATCH", names[0], {"spec": {"values": {"etcd": True}}})
+    at_cluster(proxied, "DELETE", names[1])
+    at_cluster(proxied, "POST", names[2], release(names[2]))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_cache_equals_the_cluster_after_a_fault(
+    proxied: ProxiedServer, unique: str, scenario: FaultScenario
+) -> None:
+    names = [f"{unique}{letter}" for letter in "abc"]
+    for name in names[:2]:
+        at_cluster(proxied, "POST", name, release(name))
+    wait_until("the cache equals the host", proxied.cache_equals_cluster, seconds=PATIENCE)
+    reflector = Reflector(lambda: proxied.client, tenants_path())
+    try:
+        wait_until("the watch has it all", lambda: reflector.state == proxied.served_tenants(), seconds=PATIENCE)
+        with scenario.start(proxied.proxy):
+            check_service(proxied, scenario, f"{unique}w", names[0])
+            change_everything(proxied, names)
+            time.sleep(size(short=1.5, full=30.0))
+            check_reads(proxied, names[0])
+        wait_until(
+            "the cache equals the host", proxied.cache_equals_cluster, seconds=PATIENCE, processes=[proxied.process]
+        )
+        assert {(ROOT, names[0]), (ROOT, names[2])} <= proxied.served_tenants().keys()
+        wait_until(
+            "what was deleted is gone", lambda: (ROOT, names[1]) not in proxied.served_tenants(), seconds=PATIENCE
+        )
+        wait_until("the cache equals the host", proxied.cache_equals_cluster, seconds=PATIENCE)
+        wait_until("the watch has it all", lambda: reflector.state == proxied.served_tenants(), seconds=PATIENCE)
+        assert reflector.inconsistencies == []
+    finally:
+        reflector.stop()
+        for name in (names[0], names[2], f"{unique}w"):
+            proxied.cluster_client.request("DELETE", f"{RELEASES}/namespaces/{ROOT}/helmreleases/tenant-{name}")
+    wait_until("reads come without a warning", lambda: not proxied.client.get(tenants_path(ROOT)).warnings)
+    assert "Traceback" not in proxied.process.log()
+
+
+def check_service(proxied: ProxiedServer, scenario: FaultScenario, new: str, existing: str) -> None:
+    if scenario.reads_warn:
+        path = tenants_path(ROOT, existing)
+        wait_until("reads come with a warning", lambda: proxied.client.get(path).warnings, seconds=PATIENCE)
+    check_reads(proxied, existing)
+    written = proxied.client.request("POST", tenants_path(ROOT), manifest(new))
+    assert written.status in scenario.write_statuses, written.content
+    if written.status != 201:
+        status = written.json()
+        assert (status["kind"], status["status"]) == ("Status", "Failure")
+        assert status["message"]
+        assert written.status == 500 or int(written.headers["Retry-After"]) >= 1
+
+
+def check_reads(proxied: ProxiedServer, existing: str) -> None:
+    started = time.monotonic()
+    assert proxied.client.get(tenants_path(ROOT, existing)).status == 200
+    assert proxied.client.get(tenants_path(ROOT)).status == 200
+    assert proxied.client.get("/livez").status == 200
+    assert time.monotonic() - started < READ_SECONDS
