@@ -1,1 +1,1 @@
-"""A generic Kubernetes-style API server on aiohttp. It serves resources from storages, whatever their kinds are."""
+"""A generic Kubernetes-style API server on aiohttp. It serves the resources of any storage, whatever they mean."""

@@ -112,13 +112,13 @@ def _two_units(seconds: int, large: int, large_unit: str, small: int, small_unit
     return f"{seconds // large}{large_unit}" + (f"{rest}{small_unit}" if rest else "")
 
 
-def rows(objects: Sequence[CachedObject], shown: Sequence[bytes], now: float) -> list[bytes]:
-    """One row per object, as JSON; `shown` is the JSON of each row's `object`."""
+def rows(objects: Sequence[CachedObject], objects_json: Sequence[bytes], now: float) -> list[bytes]:
+    """One row per object, as JSON; `objects_json` is the JSON of each row's `object`."""
     ages = _AgeCells(now)
     return [
         b'{"cells":[%b],"object":%b}'
         % (b",".join([part if isinstance(part, bytes) else ages[part] for part in obj.cells]), each)
-        for obj, each in zip(objects, shown, strict=True)
+        for obj, each in zip(objects, objects_json, strict=True)
     ]
 
 

@@ -139,8 +139,8 @@ class TableView:
     def items(self, objects: Sequence[CachedObject], now: float) -> list[bytes]:
         if self.include == "Object":
             return table.rows(objects, [obj.json for obj in objects], now)
-        shown = self._partial.items(objects, now) if self.include == "Metadata" else [b"null"] * len(objects)
-        return table.rows(objects, shown, now)
+        row_objects = self._partial.items(objects, now) if self.include == "Metadata" else [b"null"] * len(objects)
+        return table.rows(objects, row_objects, now)
 
     def single(self, obj: CachedObject, now: float) -> bytes:
         return b"".join((self.list_head(list_metadata(obj.rv)), *self.items((obj,), now), b"]}"))
@@ -157,8 +157,8 @@ class TableView:
 
     def bookmark(self, metadata: bytes) -> bytes:
         cells = to_json([""] * len(table.columns_of(self.resource)))
-        shown = self._partial.bookmark(metadata)
-        return b"".join((self.list_head(metadata), b'{"cells":', cells, b',"object":', shown, b"}]}"))
+        row_object = self._partial.bookmark(metadata)
+        return b"".join((self.list_head(metadata), b'{"cells":', cells, b',"object":', row_object, b"}]}"))
 
     def for_next_event(self) -> View:
         return replace(self, with_columns=False) if self.with_columns else self

@@ -18,7 +18,7 @@ class PendingWrites:
         self._clock = clock
         self.rv = 0
         self._rv_expires = 0.0
-        self._gone: dict[Key, tuple[str, float]] = {}
+        self._deletions: dict[Key, tuple[str, float]] = {}
 
     def expect_version(self, rv: int) -> None:
         if rv > self.rv:
@@ -26,24 +26,24 @@ class PendingWrites:
             self._rv_expires = self._clock() + self._SECONDS
 
     def expect_deletion(self, key: Key, uid: str) -> None:
-        self._gone[key] = (uid, self._clock() + self._SECONDS)
+        self._deletions[key] = (uid, self._clock() + self._SECONDS)
 
     def deletion_observed(self, key: Key, uid: str) -> None:
         """To be called when the cache observed the deletion of the object."""
-        awaited = self._gone.get(key)
-        if awaited is not None and awaited[0] == uid:
-            del self._gone[key]
+        pending = self._deletions.get(key)
+        if pending is not None and pending[0] == uid:
+            del self._deletions[key]
 
     def all_observed(self, rv: int, objects: Mapping[Key, CachedObject]) -> bool:
         """Whether a cache at `rv` with `objects` has observed every write."""
         if rv < self.rv and self._clock() < self._rv_expires:
             return False
-        return not self._gone or not any(self._is_awaited(key, objects) for key in list(self._gone))
+        return not self._deletions or not any(self._is_pending(key, objects) for key in list(self._deletions))
 
-    def _is_awaited(self, key: Key, objects: Mapping[Key, CachedObject]) -> bool:
-        uid, expires = self._gone[key]
+    def _is_pending(self, key: Key, objects: Mapping[Key, CachedObject]) -> bool:
+        uid, expires = self._deletions[key]
         if self._clock() >= expires:
-            del self._gone[key]
+            del self._deletions[key]
             return False
         current = objects.get(key)
         return current is not None and current.uid == uid

@@ -94,5 +94,5 @@ def namespace_of(resource: Resource, key: Key) -> str:
 def key_ranges(resource: Resource, namespaces: Iterable[str]) -> list[tuple[Key, Key]]:
     """The key ranges of the objects in `namespaces`, in order."""
     if resource.namespaced:
-        return [(Key(place, ""), Key(f"{place}\0", "")) for place in sorted(namespaces)]
-    return [(Key("", place), Key("", f"{place}\0")) for place in sorted(namespaces)]
+        return [(Key(namespace, ""), Key(f"{namespace}\0", "")) for namespace in sorted(namespaces)]
+    return [(Key("", namespace), Key("", f"{namespace}\0")) for namespace in sorted(namespaces)]

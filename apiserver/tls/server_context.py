@@ -1,5 +1,4 @@
-"""The TLS of a listener: its certificate and client CAs, which can be replaced while it serves (WIRE-A21 to
-WIRE-A24)."""
+"""The TLS configuration of a listener; it can be replaced while the listener serves (WIRE-A21 to WIRE-A24)."""
 
 from __future__ import annotations
 
@@ -23,15 +22,16 @@ class HandshakeFailed(Exception):
 class ServerTls(ABC):
     """The serving certificate and the client CAs of a listener, which can be replaced while it serves.
 
-    No resumed session, no renegotiation; TLS 1.2 and later. A change makes a new context, which new connections get.
-    Making one takes a millisecond and no disk, so it is done on the event loop: two changes at once, in threads, would
-    undo each other.
+    TLS 1.2 or later, without session resumption and renegotiation. A change creates a new context, which is used for
+    new connections. That takes a millisecond and does not access the disk, so it runs on the event loop: two concurrent
+    changes in threads could undo each other.
     """
 
     def __init__(
         self, pair: KeyPair, client_cas: bytes = b"", *, on_handshake_error: Callable[[], None] = lambda: None
     ) -> None:
-        """`client_cas` are PEM bundles. Raises ValueError for a pair that does not fit together, or a bad bundle."""
+        """`client_cas` are PEM bundles. Raises ValueError if the key does not belong to the certificate, or for an
+        invalid bundle."""
         self._pair = pair
         self._client_cas = client_cas
         self._use(pair, client_cas)
@@ -43,11 +43,11 @@ class ServerTls(ABC):
         return self._pair.certificate
 
     def replace_certificate(self, pair: KeyPair) -> None:
-        """Raises ValueError, and changes nothing, for a pair that does not fit together."""
+        """Raises ValueError, and changes nothing, if the key does not belong to the certificate."""
         self._replace(pair, self._client_cas)
 
     def replace_client_cas(self, pem: bytes) -> None:
-        """Raises ValueError, and changes nothing, for a bad bundle."""
+        """Raises ValueError, and changes nothing, for an invalid bundle."""
         self._replace(self._pair, pem)
 
     def _replace(self, pair: KeyPair, client_cas: bytes) -> None:
@@ -57,7 +57,7 @@ class ServerTls(ABC):
 
     @abstractmethod
     def _use(self, pair: KeyPair, client_cas: bytes) -> None:
-        """Make the context that new connections get. Raises ValueError, and changes nothing."""
+        """Create the context of new connections. Raises ValueError, and changes nothing, for invalid arguments."""
 
     @abstractmethod
     async def connect(
@@ -72,6 +72,7 @@ class ServerTls(ABC):
     ) -> None:
         """Do the handshake on an accepted socket, and start a protocol on it.
 
-        `linger` is the seconds that a client has, after the connection is closed, to read what was sent. `opened` and
-        `closed` are called with the connection's transport. Raises HandshakeFailed, OSError or TimeoutError.
+        `linger` is the number of seconds that a client has to read the remaining data after the connection is closed.
+        `opened` and `closed` are called with the connection's transport. Raises HandshakeFailed, OSError or
+        TimeoutError.
         """

@@ -22,9 +22,9 @@ async def test_other_tasks_run_between_items(milliseconds: float, expected: int)
     """There are ten items; each takes `milliseconds`."""
     ticks = count()
     async with count_loop_iterations() as counted:
-        seen = [item async for item in iterate_cooperatively(range(10), clock=lambda: now(next(ticks), milliseconds))]
+        items = [item async for item in iterate_cooperatively(range(10), clock=lambda: now(next(ticks), milliseconds))]
         iterations = counted.count
-    assert seen == list(range(10))
+    assert items == list(range(10))
     assert iterations == expected
 
 

@@ -21,7 +21,7 @@ AuditSink = Callable[[audit.Event], None]
 
 
 class Audit:
-    """Behind authentication, which tells `authentication_failed` itself."""
+    """Runs after authentication, which calls `authentication_failed` for requests that it rejects."""
 
     def __init__(self, sink: AuditSink, metrics: Metrics) -> None:
         self._sink = sink

@@ -1,4 +1,5 @@
-"""Authorizes requests before anything is looked up, so that unauthorized callers cannot tell a 404 (WIRE-B16)."""
+"""Authorizes requests before anything is looked up, so that unauthorized callers learn nothing from a 404
+(WIRE-B16)."""
 
 from __future__ import annotations
 

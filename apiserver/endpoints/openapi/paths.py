@@ -112,19 +112,19 @@ class _Builder:
 
     def _candidates(self) -> Iterator[tuple[str, Iterator[_Operation], Sequence[Parameter]]]:
         kind, plural = self._resource.kind, self._resource.plural
-        place = "/namespaces/{namespace}" if self._resource.namespaced else ""
+        prefix = "/namespaces/{namespace}" if self._resource.namespaced else ""
         scope = [NAMESPACE] if self._resource.namespaced else []
         named = [name_of(kind), *scope]
         one = f"{plural}/{{name}}"
-        yield f"{place}/{plural}", self._collection(), scope
-        yield f"{place}/{one}", self._object(), named
-        yield f"/watch{place}/{plural}", self._watch_list(f"{self._subject}List"), [*scope, *LIST]
-        yield f"/watch{place}/{one}", self._watch(), [*named, *LIST]
+        yield f"{prefix}/{plural}", self._collection(), scope
+        yield f"{prefix}/{one}", self._object(), named
+        yield f"/watch{prefix}/{plural}", self._watch_list(f"{self._subject}List"), [*scope, *LIST]
+        yield f"/watch{prefix}/{one}", self._watch(), [*named, *LIST]
         if self._resource.namespaced:
             yield f"/{plural}", self._list_of(f"{kind}ForAllNamespaces"), []
             yield f"/watch/{plural}", self._watch_list(f"{kind}ListForAllNamespaces"), LIST
         for subresource in self._subresources:
-            yield f"{place}/{one}/{subresource.name}", self._subresource(subresource), named
+            yield f"{prefix}/{one}/{subresource.name}", self._subresource(subresource), named
 
     def _collection(self) -> Iterator[_Operation]:
         yield from self._list_of(self._subject)
@@ -211,8 +211,8 @@ def _camel(group: ServedGroup) -> str:
 
 
 def _camel_group(group: str) -> str:
-    words = re.split(r"[^0-9A-Za-z]+", group.removesuffix(".k8s.io") or "core")
-    return "".join(word[:1].upper() + word[1:] for word in words)
+    parts = re.split(r"[^0-9A-Za-z]+", group.removesuffix(".k8s.io") or "core")
+    return "".join(part[:1].upper() + part[1:] for part in parts)
 
 
 def _tag(group: ServedGroup) -> str:

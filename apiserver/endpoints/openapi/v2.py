@@ -90,21 +90,21 @@ def _definition(schema: Schema) -> Schema:
 def _schema(schema: Schema) -> Schema:
     if "$ref" in schema:
         return {"$ref": _reference(schema)}
-    kept = {key: value for key, value in schema.items() if key not in _UNKNOWN_TO_V2}
-    whole = schema.get("allOf", ())
-    if len(whole) == 1 and "$ref" in whole[0]:
-        return {**kept, "$ref": _reference(whole[0])}
+    converted = {key: value for key, value in schema.items() if key not in _UNKNOWN_TO_V2}
+    composed = schema.get("allOf", ())
+    if len(composed) == 1 and "$ref" in composed[0]:
+        return {**converted, "$ref": _reference(composed[0])}
     if schema.get(_INT_OR_STRING):
-        return {**_annotations(kept), "type": "string", "format": "int-or-string"}
+        return {**_annotations(converted), "type": "string", "format": "int-or-string"}
     if schema.get("nullable") or schema.get(_PRESERVE):
         # with a type clients would reject null, and with properties they would reject any other field
-        return _annotations(kept)
-    if "properties" in kept:
-        kept["properties"] = {name: _schema(each) for name, each in kept["properties"].items()}
+        return _annotations(converted)
+    if "properties" in converted:
+        converted["properties"] = {name: _schema(each) for name, each in converted["properties"].items()}
     for keyword in ("items", "additionalProperties"):
-        if keyword in kept:
-            kept[keyword] = _schema(kept[keyword])
-    return kept
+        if keyword in converted:
+            converted[keyword] = _schema(converted[keyword])
+    return converted
 
 
 def _annotations(schema: Schema) -> dict[str, Any]:

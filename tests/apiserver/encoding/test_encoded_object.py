@@ -114,5 +114,5 @@ def test_equal_labels_are_stored_once() -> None:
 
 def test_an_encoded_object_keeps_no_parsed_content() -> None:
     obj = encode(THINGS, thing(namespace="a", annotations={str(number): "x" * 50 for number in range(20)}))
-    kept = sum(sys.getsizeof(getattr(obj, name)) for name in type(obj).__slots__) + sys.getsizeof(obj)
-    assert kept < len(obj.json) + 1000
+    size = sum(sys.getsizeof(getattr(obj, name)) for name in type(obj).__slots__) + sys.getsizeof(obj)
+    assert size < len(obj.json) + 1000

@@ -120,7 +120,7 @@ def test_every_column_definition_has_all_keys() -> None:
 
 
 @pytest.mark.parametrize(
-    ("include", "shown"),
+    ("include", "row_object"),
     [
         pytest.param("None", None, id="nothing"),
         pytest.param(
@@ -135,7 +135,7 @@ def test_every_column_definition_has_all_keys() -> None:
         pytest.param("Object", thing({"size": 2}), id="the object"),
     ],
 )
-def test_an_object_is_rendered_as_a_table(include: str, shown: Object | None) -> None:
+def test_an_object_is_rendered_as_a_table(include: str, row_object: Object | None) -> None:
     view = TableView(THINGS, "v1beta1", include)
     table = json.loads(view.single(encode(THINGS, thing({"size": 2})), NEW_YEAR + 5 * MINUTE))
     assert table == {
@@ -143,7 +143,7 @@ def test_an_object_is_rendered_as_a_table(include: str, shown: Object | None) ->
         "apiVersion": "meta.k8s.io/v1beta1",
         "metadata": {"resourceVersion": "7"},
         "columnDefinitions": json.loads(column_definitions(THINGS)),
-        "rows": [{"cells": ["x", 2, "5m", True], "object": shown}],
+        "rows": [{"cells": ["x", 2, "5m", True], "object": row_object}],
     }
 
 

@@ -269,11 +269,11 @@ async def test_connection_may_name_other_headers() -> None:
     ],
 )
 async def test_authentication_attempts_are_counted_by_result(authenticator: RequestAuthenticator, result: str) -> None:
-    seen: list[str] = []
-    filter = Authentication(authenticator, config=RequestHeaderConfig, observe=seen.append)
+    results: list[str] = []
+    filter = Authentication(authenticator, config=RequestHeaderConfig, observe=results.append)
     with contextlib.suppress(StatusError):
         await filter(make_context(), ok)
-    assert seen == [result]
+    assert results == [result]
 
 
 # impersonation
@@ -448,8 +448,8 @@ def test_long_warnings_are_truncated_and_then_dropped() -> None:
     short = ["a", "b"]
     assert headers.truncated_warnings([*short, "a", "bad\nline"]) == short
     long = [f"{n:02}" + "x" * 500 for n in range(20)]
-    kept = headers.truncated_warnings(long)
-    assert kept == [text[:256] for text in long[:16]]
+    truncated = headers.truncated_warnings(long)
+    assert truncated == [text[:256] for text in long[:16]]
 
 
 # the whole chain
