@@ -135,8 +135,12 @@ def test_the_same_hostname_at_two_gateways_is_no_conflict(gateways: Gateways, fo
         gateways.create_route(namespace, "harbor", f"harbor.{APEX}", to=namespace, port=443)
     for namespace in (foo, bar):
         gateways.wait_until("the listener exists", partial(gateways.has_listeners, namespace, f"harbor.{APEX}"))
+        gateways.wait_until("the certificate exists", partial(_has_certificate, gateways, namespace, HARBOR))
         assert gateways.parent_statuses(namespace, "harbor") == []
-        assert gateways.names("certificates", namespace) == [HARBOR]
+
+
+def _has_certificate(gateways: Gateways, namespace: str, name: str) -> bool:
+    return gateways.names("certificates", namespace) == [name]
 
 
 def test_an_acme_solver_route_claims_no_hostname(gateways: Gateways, foo: str) -> None:

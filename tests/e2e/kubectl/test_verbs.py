@@ -158,6 +158,8 @@ def test_label_and_annotate(cluster: E2eCluster, tenants: Tenants) -> None:
 def test_replace_keeps_the_uid(cluster: E2eCluster, tenants: Tenants) -> None:
     created = tenants.create()
     name = created["metadata"]["name"]
+    # kubectl reads the resourceVersion and sends it: a status write in between would be a conflict
+    tenants.wait_until_settled(name)
     cluster.kubectl("replace", "-f", "-", input=as_yaml(name, spec={"monitoring": True}))
     replaced = tenants.get(name)
     assert replaced["spec"]["monitoring"] is True

@@ -6,7 +6,7 @@ import gzip
 import http.client
 import json
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +15,7 @@ from urllib.parse import urlencode, urlsplit
 from multidict import CIMultiDict
 
 _SECONDS = 70.0
+_CONFLICTS = 20
 Body = bytes | str | dict[str, Any] | list[Any] | None
 
 
@@ -75,6 +76,22 @@ class Client:
         self, path: str, *, query: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
     ) -> Response:
         return self.request("GET", path, query=query, headers=headers)
+
+    def update(
+        self,
+        path: str,
+        change: Callable[[dict[str, Any]], dict[str, Any]],
+        *,
+        query: Mapping[str, object] | None = None,
+    ) -> Response:
+        """Read, change and PUT an object, and again after each conflict, as client-go's RetryOnConflict does: a
+        controller may write the status between the read and the write. The response is the first one that is not a
+        409."""
+        for _ in range(_CONFLICTS):
+            response = self.request("PUT", path, change(self.get(path).expect(200)), query=query)
+            if response.status != 409:
+                return response
+        raise AssertionError(f"{_CONFLICTS} conflicts in a row: {path} is written all the time")
 
     @contextmanager
     def stream(

@@ -73,10 +73,21 @@ class Tenants:
         return found
 
     def wait_until_settled(self, name: str) -> Object:
-        """Returns a Tenant of the root namespace once the reconciler has written its conditions."""
+        """Returns a Tenant of the root namespace once the reconciler has decided whether its current generation is
+        ready, and its Namespace exists."""
         self.wait_for_namespace(self.get(name)["status"]["namespace"])
-        self.wait(f"{name} has its conditions", lambda: self.get(name)["status"].get("conditions"))
-        return self.get(name)
+        settled: Object = self.wait(f"{name} is settled", lambda: self._if_settled(name))
+        return settled
+
+    def _if_settled(self, name: str) -> Object | None:
+        tenant = self.get(name)
+        current = {"type": "Ready", "observedGeneration": tenant["metadata"]["generation"]}
+        conditions = tenant["status"].get("conditions") or ()
+        return (
+            tenant
+            if any(current.items() <= each.items() and each["status"] != "Unknown" for each in conditions)
+            else None
+        )
 
     def wait_until_gone(self, path: str) -> None:
         self.wait(f"{path} is gone", lambda: self.client.get(path).status == 404)

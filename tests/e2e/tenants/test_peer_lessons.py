@@ -31,7 +31,7 @@ def test_no_dry_run_stores_anything(cluster: E2eCluster, tenants: Tenants) -> No
 
     before = create_settled_tenant(tenants, labels={"e2e": absent})
     name, path = before["metadata"]["name"], tenants_path(ROOT, before["metadata"]["name"])
-    put = client.request("PUT", path, {**before, "spec": {"etcd": True}}, query={"dryRun": "All"}).expect(200)
+    put = client.update(path, lambda tenant: {**tenant, "spec": {"etcd": True}}, query={"dryRun": "All"}).expect(200)
     answers = [
         put,
         patch(cluster, name, {"spec": {"etcd": True}}, dryRun="All").expect(200),
@@ -70,7 +70,7 @@ def test_a_stale_update_overwrites_nothing(cluster: E2eCluster, tenants: Tenants
     """On a conflict, the peer overwrites the new spec with the old one (API-3)."""
     read = create_settled_tenant(tenants)
     path, client = tenants_path(ROOT, read["metadata"]["name"]), cluster.client()
-    client.request("PUT", path, {**read, "spec": {"etcd": True}}).expect(200)
+    client.update(path, lambda tenant: {**tenant, "spec": {"etcd": True}}).expect(200)
     stale = client.request("PUT", path, {**read, "spec": {"ingress": True}}).expect(409)
     assert (stale["reason"], CONFLICT in stale["message"]) == ("Conflict", True)
     spec = client.get(path).expect(200)["spec"]
@@ -152,13 +152,10 @@ def root_uid(client: Client) -> str:
 
 
 def _put(cluster: E2eCluster, tenants: Tenants, name: str) -> None:
-    def put() -> bool:
-        read = tenants.get(name)
-        read["spec"]["etcd"] = True
-        # the reconciler may have written since the read
-        return cluster.client().request("PUT", tenants_path(ROOT, name), read).status == 200
+    def enable_etcd(tenant: Object) -> Object:
+        return {**tenant, "spec": {**tenant["spec"], "etcd": True}}
 
-    tenants.wait("the PUT succeeds", put)
+    cluster.client().update(tenants_path(ROOT, name), enable_etcd).expect(200)
 
 
 def _merge(cluster: E2eCluster, tenants: Tenants, name: str) -> None:
