@@ -1,7 +1,6 @@
-"""The objects that a user may see among those of a resource that the user may list: those in a set of namespaces.
+"""Restricts lists and watches to the namespaces that a user may see. The set can change while clients watch.
 
-The set changes while clients watch. The objects of a cluster-scoped resource are selected by name: each stands for the
-namespace of that name.
+An object of a cluster-scoped resource stands for the namespace of the same name, and is visible if that namespace is.
 """
 
 from __future__ import annotations

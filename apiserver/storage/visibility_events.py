@@ -18,9 +18,9 @@ def visibility_events(
     cache_rv: int,
     never_seen: Collection[Key] = (),
 ) -> list[VisibilityEvent]:
-    """ADDED for objects that became visible, and DELETED, with nothing but the object's identity, for objects that are
-    no longer visible. Objects in `never_seen` were never sent to the client. `cache_rv` is the cache's current
-    resourceVersion."""
+    """ADDED events for objects that became visible, and DELETED events for objects that are no longer visible, which
+    have the object's identity but not its content. Objects in `never_seen` were never sent to the client. `cache_rv` is
+    the cache's current resourceVersion."""
     events = []
     for obj in objects:
         namespace = namespace_of(resource, obj.key)
@@ -34,7 +34,8 @@ def visibility_events(
 def deletions_while_away(
     resource: Resource, missed: Sequence[Event], change: VisibilityChange, *, cache_rv: int
 ) -> list[VisibilityEvent]:
-    """DELETED for objects that were deleted, and whose namespaces became invisible, while the client had no watch."""
+    """DELETED events for objects that were deleted, and whose namespace became invisible, while the client had no
+    watch."""
     new = created_keys(missed)
     deleted = [event.object for event in missed if event.type == "DELETED" and event.object.key not in new]
     return [
