@@ -1,4 +1,4 @@
-"""What a host with TenantGatewayIndex has to hold, worked out from everything that is on it, without any index."""
+"""Compares the cluster with the desired state of all TenantGateways, computed from full lists and without indexes."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from tests.controller.tenantgateway.gateway_world import (
 _KINDS: tuple[tuple[ClusterResource, RouteKind], ...] = ((HTTPROUTES, "HTTPRoute"), (TLSROUTES, "TLSRoute"))
 
 
-async def surprises(world: World) -> list[str]:
-    """What is not as it should be, a sentence each. A TenantGateway with a problem leaves everything as it was."""
+async def find_deviations(world: World) -> list[str]:
+    """Returns one sentence for each deviation from the desired state. TenantGateways with a problem are not checked."""
     gateways = [parse.tenantgateway(each) for each in await _all(world, TENANTGATEWAYS)]
     routes = [(obj, kind) for res, kind in _KINDS for obj in await _all(world, res)]
     plans: dict[Key, Plan] = {}
-    found: list[str] = []
+    deviations: list[str] = []
     for gateway, problem in gateways:
         if not problem:
             plans[gateway.key] = await _plan(world, gateway, routes)
-            found += await _made(world, gateway, plans[gateway.key])
-    found += _told(plans, routes, problematic={each.key for each, problem in gateways if problem})
+            deviations += await _check_objects(world, gateway, plans[gateway.key])
+    deviations += _check_route_statuses(plans, routes, problematic={each.key for each, problem in gateways if problem})
     listed = {each: gateway.key.namespace for gateway, _ in gateways for each in gateway.attached}
     for namespace in await _all(world, NAMESPACES):
         metadata = namespace["metadata"]
-        marked = (metadata.get("annotations") or {}).get(GATEWAY_ATTACHED_BY_ANNOTATION)
-        if marked and metadata["name"] not in listed:
-            found.append(f"{metadata['name']} is attached to {marked}, and nobody lists it")
-    return found
+        annotation = (metadata.get("annotations") or {}).get(GATEWAY_ATTACHED_BY_ANNOTATION)
+        if annotation and metadata["name"] not in listed:
+            deviations.append(f"{metadata['name']} is attached to {annotation}, but no TenantGateway lists it")
+    return deviations
 
 
 async def _all(world: World, res: ClusterResource, namespace: str = "") -> Sequence[Object]:
@@ -71,23 +71,23 @@ def _own_gateway(world: World, gateway: TenantGateway) -> Object | None:
     return found if found is not None and is_owned(found, gateway.uid) else None
 
 
-async def _made(world: World, gateway: TenantGateway, made: Plan) -> Sequence[str]:
-    found, namespace = [], gateway.key.namespace
+async def _check_objects(world: World, gateway: TenantGateway, plan: Plan) -> Sequence[str]:
+    deviations, namespace = [], gateway.key.namespace
     current = _own_gateway(world, gateway)
     if current is None and world.cluster.peek(GATEWAYS, namespace, gateway.key.name) is None:
-        found.append(f"{gateway.key} has no Gateway")
-    if current is not None and (changes := merge_patch(current, render_gateway(gateway, made))):
-        found.append(f"the Gateway of {gateway.key} lacks {changes}")
-    planned = {each.name for each in made.certificates}
+        deviations.append(f"{gateway.key} has no Gateway")
+    if current is not None and (changes := merge_patch(current, render_gateway(gateway, plan))):
+        deviations.append(f"the Gateway of {gateway.key} lacks {changes}")
+    planned = {each.name for each in plan.certificates}
     if surplus := await _owned(world, CERTIFICATES, gateway) - planned:
-        found.append(f"{gateway.key} has {surplus} left")
+        deviations.append(f"{gateway.key} still has {surplus}")
     issuers = await _owned(world, ISSUERS, gateway)
     if gateway.cert_mode == "existingSecret" and issuers:
-        found.append(f"{gateway.key} has {issuers} left")
-    held = {each["metadata"]["name"] for each in await _all(world, CERTIFICATES, namespace)}
-    if issuers and planned - held:
-        found.append(f"{gateway.key} has no {planned - held}")
-    return found
+        deviations.append(f"{gateway.key} still has {issuers}")
+    existing = {each["metadata"]["name"] for each in await _all(world, CERTIFICATES, namespace)}
+    if issuers and planned - existing:
+        deviations.append(f"{gateway.key} has no {planned - existing}")
+    return deviations
 
 
 async def _owned(world: World, res: ClusterResource, gateway: TenantGateway) -> set[str]:
@@ -95,29 +95,29 @@ async def _owned(world: World, res: ClusterResource, gateway: TenantGateway) -> 
     return {each["metadata"]["name"] for each in items if is_owned(each, gateway.uid)}
 
 
-def _told(
+def _check_route_statuses(
     plans: dict[Key, Plan], routes: Sequence[tuple[Object, RouteKind]], *, problematic: set[Key]
 ) -> Iterator[str]:
-    """Every parentRef that was refused has to say so, and nothing else may."""
+    """Every rejected parentRef must have an entry of ours that says so, and no other parentRef may."""
     for obj, kind in routes:
         identity = parse.route_id(obj, kind)
-        lost = {
+        expected = {
             (gateway, parent.get("sectionName"), parent.get("port"))
             for parent in parse.parent_refs(obj)
             if (gateway := parse.parent_gateway(parent, identity.namespace)) in plans
             and identity in rejections_by_route(plans[gateway])
             and parent.get("sectionName") != "http"
         }
-        said = {
+        found = {
             (gateway, parent.get("sectionName"), parent.get("port"))
             for entry in (obj.get("status") or {}).get("parents") or ()
-            if entry["controllerName"] == OURS and _is_refused(entry)
+            if entry["controllerName"] == OURS and _is_rejected(entry)
             for parent in (entry["parentRef"],)
             if (gateway := parse.parent_gateway(parent, identity.namespace)) not in problematic
         }
-        if lost != said:
-            yield f"{kind} {identity} was told {said}, and should be {lost}"
+        if found != expected:
+            yield f"{kind} {identity} has rejections for {found}, expected {expected}"
 
 
-def _is_refused(entry: Object) -> bool:
+def _is_rejected(entry: Object) -> bool:
     return any((each["type"], each["status"]) == ("Accepted", "False") for each in entry["conditions"])

@@ -1,4 +1,4 @@
-"""Short ways to the values that the TenantGateway controller decides on."""
+"""Builders of the values that the TenantGateway controller works with."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _REPOSITORY = Path(__file__).parents[3]
 
 
 def gateway(namespace: str = "tenant-foo", name: str = "cozystack", **fields: Any) -> TenantGateway:
-    """Of apex foo.example.com and without passthrough services, if `fields` do not say otherwise."""
+    """A TenantGateway with the apex foo.example.com and no passthrough services, unless `fields` change that."""
     values = {"uid": "uid-of-it", "generation": 3, "apex": "foo.example.com", **fields}
     return TenantGateway(key=Key(namespace, name), **values)
 
@@ -72,22 +72,22 @@ def planned(
     return plan(tenantgateway, inheriting, routes, current=current)
 
 
-def as_made(tenantgateway: TenantGateway, made: Plan) -> Object:
-    """The Gateway as a host has it after it was made from the plan."""
-    return dict(drop_nulls(render_gateway(tenantgateway, made)))
+def existing_gateway(tenantgateway: TenantGateway, plan: Plan) -> Object:
+    """The Gateway in the cluster after it was created from the plan."""
+    return dict(drop_nulls(render_gateway(tenantgateway, plan)))
 
 
-def hostnames(made: Plan, protocol: str = "HTTPS") -> list[str]:
-    return [each.hostname for each in made.listeners if each.protocol == protocol]
+def hostnames(plan: Plan, protocol: str = "HTTPS") -> list[str]:
+    return [each.hostname for each in plan.listeners if each.protocol == protocol]
 
 
-def omitted(made: Plan) -> dict[str, str]:
+def omitted(plan: Plan) -> dict[str, str]:
     """Reasons by hostname."""
-    return {each.hostname: each.reason for each in made.omitted}
+    return {each.hostname: each.reason for each in plan.omitted}
 
 
-def admitted(file: str, rendered: Object, *, api_version: str, kind: str) -> None:
-    """The schema of the CustomResourceDefinition takes the object as it is, without dropping anything."""
+def assert_admitted(file: str, rendered: Object, *, api_version: str, kind: str) -> None:
+    """Asserts that the schema of the CustomResourceDefinition accepts the object and prunes nothing."""
     obj = {"apiVersion": api_version, "kind": kind, **drop_nulls(rendered)}
     schema = _schema(file, api_version.rpartition("/")[2])
     assert schema_errors(schema, obj, "") == []

@@ -1,4 +1,4 @@
-"""A host with the TenantGateway controller at work on it, wired as the process wires it; time is virtual."""
+"""A fake cluster with the TenantGateway controller, wired as in the process, in virtual time."""
 
 from __future__ import annotations
 
@@ -34,42 +34,42 @@ ISSUERS = ClusterResource(CERT_MANAGER, "v1", "issuers", "Issuer")
 CERTIFICATES = ClusterResource(CERT_MANAGER, "v1", "certificates", "Certificate")
 OURS = "gateway.cozystack.io/tenantgateway-controller"
 MERGE = "application/merge-patch+json"
-# Longer than a failed write waits for its next try, and than a missing kind is looked for.
+# Longer than the pauses before a failed write is retried and before a missing kind is looked up again.
 _SETTLE_SECONDS = 30.0
 
 
-class Told(Recorder):
-    """(kind, name, type, reason) of what was told."""
+class EventLog(Recorder):
+    """Records (kind, name, type, reason) of events."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str, str]] = []
 
-    def record(self, regarding: Regarding, occurrence: Event) -> None:
-        self.events.append((regarding.kind, regarding.name, occurrence.type, occurrence.reason))
+    def record(self, regarding: Regarding, event: Event) -> None:
+        self.events.append((regarding.kind, regarding.name, event.type, event.reason))
 
 
 class World:
-    """`broken` has calls raise, by (verb, plural, name); `absent` are groups that the host does not serve."""
+    """`failing_calls` are errors to raise by (verb, plural, name); the cluster does not serve `unserved_groups`."""
 
     def __init__(self, cluster: FakeCluster | None = None, settings: Mapping[str, Any] | None = None) -> None:
         self.cluster = cluster or FakeCluster()
         self.cluster.before = self._before
-        self.broken: dict[tuple[str, str, str], StatusError] = {}
-        self.absent: set[str] = set()
+        self.failing_calls: dict[tuple[str, str, str], StatusError] = {}
+        self.unserved_groups: set[str] = set()
         self.settings = ReloadableSettings(PlatformSettings.model_validate(settings or {}))
-        self.told = Told()
+        self.recorder = EventLog()
         self.calls: list[tuple[str, str, str]] = []
 
     async def _before(self, verb: str, res: ClusterResource, key: Key) -> None:
-        if res.group in self.absent:
+        if res.group in self.unserved_groups:
             raise StatusError(404, "NotFound", "the server could not find the requested resource")
         self.calls.append((verb, res.plural, key.name))
-        if (error := self.broken.get((verb, res.plural, key.name))) is not None:
+        if (error := self.failing_calls.get((verb, res.plural, key.name))) is not None:
             raise error
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[GatewayControllers]:
-        """A process from its start to its end: leaves once everything has settled."""
+        """Runs a process, and waits until it has settled at the start and at the end."""
         tenants = self.tenants()
         informers = InformerFactory(self.cluster, shared=tenants.informers)
         self.writer = ClusterWriter(cluster=self.cluster, gate=OpenGate())
@@ -79,10 +79,10 @@ class World:
             informers=informers,
             writer=self.writer,
             queues=WorkQueueMetrics(CollectorRegistry()),
-            recorder=self.told,
+            recorder=self.recorder,
         )
         tasks = [asyncio.create_task(informers.run()), *(asyncio.create_task(each.run()) for each in tenants.informers)]
-        # for TenantGatewayIndex themselves the process does not wait long
+        # the process waits for TenantGateways for a limited time only
         await asyncio.gather(*(each.synced.wait() for each in tenants.informers))
         tasks.append(asyncio.create_task(controllers.run()))
         try:
@@ -107,8 +107,8 @@ class World:
     async def settle(self) -> None:
         await asyncio.sleep(_SETTLE_SECONDS)
 
-    def ask(self, namespace: str = "tenant-foo", name: str = "cozystack", **spec: Any) -> None:
-        """A TenantGateway of apex foo.example.com, if `spec` does not say otherwise."""
+    def add_tenantgateway(self, namespace: str = "tenant-foo", name: str = "cozystack", **spec: Any) -> None:
+        """Adds a TenantGateway with the apex foo.example.com, unless `spec` changes that."""
         metadata = {"namespace": namespace, "name": name}
         self.cluster.add(TENANTGATEWAYS, {"metadata": metadata, "spec": {"apex": "foo.example.com", **spec}})
 
@@ -137,7 +137,7 @@ class World:
     async def edit(self, res: ClusterResource, namespace: str, name: str, body: Object, subresource: str = "") -> None:
         await self.cluster.patch(res, namespace, name, body, content_type=MERGE, subresource=subresource)
 
-    async def respec(self, namespace: str = "tenant-foo", **spec: Any) -> None:
+    async def edit_spec(self, namespace: str = "tenant-foo", **spec: Any) -> None:
         await self.edit(TENANTGATEWAYS, namespace, "cozystack", {"spec": spec})
 
     def get(self, res: ClusterResource, namespace: str, name: str) -> Object:
@@ -154,22 +154,24 @@ class World:
         found = self.get(GATEWAYS, namespace, "cozystack")["spec"]["listeners"]
         return sorted(each["hostname"] for each in found if each["port"] == 443)
 
-    def mark(self, name: str) -> tuple[str | None, str | None]:
+    def label_and_annotation(self, name: str) -> tuple[str | None, str | None]:
         """Label and annotation of a Namespace."""
         metadata = self.get(NAMESPACES, "", name)["metadata"]
         annotations = metadata.get("annotations") or {}
         return (metadata.get("labels") or {}).get(GATEWAY_LABEL), annotations.get(GATEWAY_ATTACHED_BY_ANNOTATION)
 
     def conditions(self, namespace: str = "tenant-foo", name: str = "cozystack") -> dict[str, tuple[str, str, str]]:
-        """(status, reason, message) by type, of a TenantGateway."""
+        """(status, reason, message) of a TenantGateway's conditions by type."""
         found = (self.get(TENANTGATEWAYS, namespace, name).get("status") or {}).get("conditions") or []
         return {each["type"]: (each["status"], each["reason"], each["message"]) for each in found}
 
     def ready(self, namespace: str = "tenant-foo") -> tuple[str, str, str]:
         return self.conditions(namespace)["Ready"]
 
-    def verdicts(self, namespace: str, name: str, res: ClusterResource = HTTPROUTES) -> dict[str, tuple[str, str, str]]:
-        """(status, reason, message) of our condition Accepted, by the Gateway's namespace."""
+    def accepted_conditions(
+        self, namespace: str, name: str, res: ClusterResource = HTTPROUTES
+    ) -> dict[str, tuple[str, str, str]]:
+        """(status, reason, message) of our Accepted condition on a route, by the namespace of the Gateway."""
         parents = (self.get(res, namespace, name).get("status") or {}).get("parents") or []
         return {
             each["parentRef"]["namespace"]: (condition["status"], condition["reason"], condition["message"])
@@ -180,12 +182,12 @@ class World:
         }
 
 
-def refusal(code: int = 403, message: str = "denied by a policy") -> StatusError:
+def api_error(code: int = 403, message: str = "denied by a policy") -> StatusError:
     return StatusError(code, "Forbidden", message)
 
 
-def in_world(main: Callable[[World], Coroutine[Any, Any, None]], **options: Any) -> World:
-    """Run `main` on a world of its own, in no real time."""
+def run_in_world(main: Callable[[World], Coroutine[Any, Any, None]], **options: Any) -> World:
+    """Runs `main` on a new world in virtual time."""
     world = World(**options)
 
     async def run() -> None:
@@ -195,7 +197,7 @@ def in_world(main: Callable[[World], Coroutine[Any, Any, None]], **options: Any)
     return world
 
 
-async def pass_through(world: World) -> None:
-    """Only let it settle."""
+async def run_until_settled(world: World) -> None:
+    """Runs a process until it has settled, and stops it."""
     async with world.running():
         pass

@@ -1,4 +1,4 @@
-"""The label that attaches a system namespace to a gateway."""
+"""Assignment of listed namespaces to gateways, and the patch of their label."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def claimant(owner: str, *names: str, terminating: bool = False) -> TenantGatewa
     return gateway(owner, attached=names, terminating=terminating)
 
 
-def test_every_namespace_of_the_list_is_the_gateways() -> None:
-    """R-188, R-192, R-196: tenants' namespaces without a label and `default` as well."""
+def test_every_listed_namespace_is_attached() -> None:
+    """R-188, R-192, R-196: namespaces of tenants without a label and `default`, too."""
     names = ("cozy-harbor", "default", "tenant-zoe")
     found = attached([claimant("tenant-foo", *names)], *map(namespace, names))
     assert found == Attachments(owners=dict.fromkeys(names, "tenant-foo"))
@@ -49,24 +49,24 @@ def test_a_namespace_that_does_not_exist_is_no_error() -> None:
 
 @pytest.mark.parametrize("reverse", [pytest.param(False, id="in order"), pytest.param(True, id="reversed")])
 @pytest.mark.parametrize(
-    ("owners", "keeps"),
+    ("owners", "winner"),
     [
-        pytest.param(["tenant-bar", "tenant-root"], "tenant-root", id="the one nearest the root of the tree"),
-        pytest.param(["tenant-a-b", "tenant-foo"], "tenant-foo", id="before the smallest namespace"),
-        pytest.param(["tenant-foo", "tenant-bar"], "tenant-bar", id="then the smallest namespace"),
+        pytest.param(["tenant-bar", "tenant-root"], "tenant-root", id="nearest to the root wins"),
+        pytest.param(["tenant-a-b", "tenant-foo"], "tenant-foo", id="depth is compared before the name"),
+        pytest.param(["tenant-foo", "tenant-bar"], "tenant-bar", id="then the smallest namespace wins"),
     ],
 )
-def test_of_two_claimants_one_keeps_the_namespace(owners: list[str], keeps: str, reverse: bool) -> None:
-    """GW-13: and the other one is told, in any order."""
+def test_a_namespace_listed_twice_is_attached_to_one_gateway(owners: list[str], winner: str, reverse: bool) -> None:
+    """GW-13: the other one reports it, whatever the order."""
     gateways = sorted((claimant(each, "cozy-x") for each in owners), key=lambda each: each.key, reverse=reverse)
     found = attached(gateways, namespace("cozy-x"))
-    (loser,) = set(owners) - {keeps}
+    (loser,) = set(owners) - {winner}
     assert found == Attachments(
-        owners={"cozy-x": keeps}, attached_elsewhere={Key(loser, "cozystack"): {"cozy-x": keeps}}
+        owners={"cozy-x": winner}, attached_elsewhere={Key(loser, "cozystack"): {"cozy-x": winner}}
     )
 
 
-def test_a_claimant_nearer_to_the_root_takes_what_was_anothers() -> None:
+def test_a_gateway_nearer_to_the_root_takes_over_an_attached_namespace() -> None:
     found = attached(
         [claimant("tenant-foo", "cozy-x"), claimant("tenant-root", "cozy-x")],
         namespace("cozy-x", label="tenant-foo", by="tenant-foo"),
@@ -74,78 +74,86 @@ def test_a_claimant_nearer_to_the_root_takes_what_was_anothers() -> None:
     assert found.owners == {"cozy-x": "tenant-root"}
 
 
-def test_a_gateway_that_is_being_deleted_claims_nothing() -> None:
+def test_a_tenantgateway_that_is_being_deleted_attaches_nothing() -> None:
     """GW-14."""
     gateways = [claimant("tenant-root", "cozy-x", terminating=True), claimant("tenant-foo", "cozy-x")]
     assert attached(gateways, namespace("cozy-x")) == Attachments(owners={"cozy-x": "tenant-foo"})
 
 
-def test_two_gateways_of_one_namespace_attach_to_the_same() -> None:
+def test_two_tenantgateways_of_one_namespace_do_not_conflict() -> None:
     other = gateway("tenant-foo", name="second", attached=("cozy-x",))
     found = attached([claimant("tenant-foo", "cozy-x"), other], namespace("cozy-x"))
     assert found == Attachments(owners={"cozy-x": "tenant-foo"})
 
 
 @pytest.mark.parametrize(
-    ("label", "lost"),
+    ("label", "elsewhere"),
     [
-        pytest.param("tenant-root", {Key("tenant-foo", "cozystack"): {"tenant-alice": "tenant-root"}}, id="another's"),
-        pytest.param("tenant-foo", {}, id="its own already"),
+        pytest.param(
+            "tenant-root", {Key("tenant-foo", "cozystack"): {"tenant-alice": "tenant-root"}}, id="of another gateway"
+        ),
+        pytest.param("tenant-foo", {}, id="of the gateway itself"),
     ],
 )
-def test_a_label_that_we_did_not_write_is_nobodys_to_take(label: str, lost: object) -> None:
+def test_a_namespace_with_a_foreign_label_is_attached_to_nobody(label: str, elsewhere: object) -> None:
     """R-190, R-193, CHOICE-8, PEER-05."""
     found = attached([claimant("tenant-foo", "tenant-alice")], namespace("tenant-alice", label=label))
-    assert found == Attachments(owners={}, attached_elsewhere=lost)  # type: ignore[arg-type]
+    assert found == Attachments(owners={}, attached_elsewhere=elsewhere)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("there", "owner", "label", "annotation"),
+    ("existing", "owner", "label", "annotation"),
     [
-        pytest.param(namespace("x"), "tenant-foo", "tenant-foo", "tenant-foo", id="R-189: missing"),
-        pytest.param(namespace("x", label=""), "tenant-foo", "tenant-foo", "tenant-foo", id="empty"),
+        pytest.param(namespace("x"), "tenant-foo", "tenant-foo", "tenant-foo", id="R-189: label missing"),
+        pytest.param(namespace("x", label=""), "tenant-foo", "tenant-foo", "tenant-foo", id="label empty"),
         pytest.param(
-            namespace("x", label="tenant-bar", by="tenant-bar"), "tenant-foo", "tenant-foo", "tenant-foo", id="moved"
+            namespace("x", label="tenant-bar", by="tenant-bar"),
+            "tenant-foo",
+            "tenant-foo",
+            "tenant-foo",
+            id="attached to another gateway before",
         ),
         pytest.param(
-            namespace("x", label="edited", by="tenant-foo"), "tenant-foo", "tenant-foo", "tenant-foo", id="edited"
+            namespace("x", label="edited", by="tenant-foo"), "tenant-foo", "tenant-foo", "tenant-foo", id="label edited"
         ),
         pytest.param(namespace("x", by="tenant-foo"), "tenant-foo", "tenant-foo", "tenant-foo", id="label removed"),
-        pytest.param(namespace("x", label="tenant-foo", by="tenant-foo"), None, None, None, id="R-191: stripped"),
-        pytest.param(namespace("x", by="tenant-foo"), None, None, None, id="a leftover annotation"),
+        pytest.param(
+            namespace("x", label="tenant-foo", by="tenant-foo"), None, None, None, id="R-191: no longer listed"
+        ),
+        pytest.param(namespace("x", by="tenant-foo"), None, None, None, id="annotation without a label"),
     ],
 )
-def test_a_label_of_ours_is_written_and_stripped(
-    there: Object, owner: str | None, label: str | None, annotation: str | None
+def test_the_label_is_set_for_an_owner_and_removed_without_one(
+    existing: Object, owner: str | None, label: str | None, annotation: str | None
 ) -> None:
-    """R-189, R-191, R-304: and everything else of the namespace stays."""
-    desired = namespace_patch(there, owner)
+    """R-189, R-191, R-304: all other fields of the namespace are kept."""
+    desired = namespace_patch(existing, owner)
     assert desired is not None
-    changes = merge_patch(there, desired)["metadata"]
-    labels = {**there["metadata"]["labels"], **changes.get("labels", {})}
-    annotations = {**there["metadata"].get("annotations", {}), **changes.get("annotations", {})}
+    changes = merge_patch(existing, desired)["metadata"]
+    labels = {**existing["metadata"]["labels"], **changes.get("labels", {})}
+    annotations = {**existing["metadata"].get("annotations", {}), **changes.get("annotations", {})}
     assert (labels.get(LABEL), annotations.get(ANNOTATION)) == (label, annotation)
     assert labels["kept"] == "yes"
     assert set(changes) <= {"labels", "annotations"}
 
 
 @pytest.mark.parametrize(
-    ("there", "owner"),
+    ("existing", "owner"),
     [
-        pytest.param(namespace("x", label="tenant-foo", by="tenant-foo"), "tenant-foo", id="R-102: as it should be"),
+        pytest.param(namespace("x", label="tenant-foo", by="tenant-foo"), "tenant-foo", id="R-102: correct already"),
         pytest.param(namespace("x", label="tenant-root"), "tenant-foo", id="R-190: a label of the tenant's"),
-        pytest.param(namespace("x", label="tenant-foo"), "tenant-foo", id="R-193: a label of the tenant's, the same"),
-        pytest.param(namespace("x", label="tenant-root"), None, id="R-193: which left the list"),
-        pytest.param(namespace("x", label="tenant-root", by=""), None, id="an annotation that names nobody"),
-        pytest.param(namespace("x", label=""), None, id="an empty label that is not ours"),
-        pytest.param(namespace("x"), None, id="nothing"),
+        pytest.param(namespace("x", label="tenant-foo"), "tenant-foo", id="R-193: an equal label of the tenant's"),
+        pytest.param(namespace("x", label="tenant-root"), None, id="R-193: a label of the tenant's, not listed"),
+        pytest.param(namespace("x", label="tenant-root", by=""), None, id="an empty annotation"),
+        pytest.param(namespace("x", label=""), None, id="an empty label without annotation"),
+        pytest.param(namespace("x"), None, id="neither label nor annotation"),
     ],
 )
-def test_nothing_is_written_where_nothing_is_to_do(there: Object, owner: str | None) -> None:
-    assert namespace_patch(there, owner) is None
+def test_nothing_is_written_if_nothing_changes(existing: Object, owner: str | None) -> None:
+    assert namespace_patch(existing, owner) is None
 
 
-def test_labels_of_three_owners_and_their_heirs_stay_over_ten_passes() -> None:
+def test_labels_of_three_owners_are_stable_over_ten_passes() -> None:
     """R-195, R-197."""
     tree = [namespace(f"tenant-{each}", label="tenant-root") for each in ("root", "h1", "h2", "h3", "h4", "h5", "h6")]
     system = [namespace("cozy-a"), namespace("cozy-b"), namespace("default")]

@@ -1,4 +1,4 @@
-"""Whatever happened, and in whatever order: what one process has made of it, the next one finds nothing to add to."""
+"""After any random sequence of events the cluster is as desired, and a new process writes nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from apiserver.meta.resource import GroupResource, Key, Object
 from registry.cluster.interface import NAMESPACES, ClusterResource, ClusterUnreachable
 from registry.names import GATEWAY_LABEL, HOST_LABEL
 from registry.tenantgateway.types import TENANTGATEWAYS
-from tests.controller.tenantgateway.expected_objects import surprises
+from tests.controller.tenantgateway.expected_objects import find_deviations
 from tests.controller.tenantgateway.gateway_world import (
     CERTIFICATES,
     GATEWAYS,
@@ -24,8 +24,8 @@ from tests.controller.tenantgateway.gateway_world import (
     ISSUERS,
     TLSROUTES,
     World,
-    in_world,
-    pass_through,
+    run_in_world,
+    run_until_settled,
 )
 
 SEEDS = range(25)
@@ -43,53 +43,53 @@ _MODES: tuple[dict[str, Any], ...] = (
 _MADE = (GATEWAYS, HTTPROUTES, ISSUERS, CERTIFICATES)
 
 
-class History:
-    """Steps at random, each of which somebody may take who writes to the host; some of them meet a host in trouble."""
+class RandomEvents:
+    """Random changes by users and other controllers, some of them while writes to the cluster fail."""
 
     def __init__(self, world: World, seed: int) -> None:
         self.world = world
         self.random = random.Random(seed)
-        self.troubled = False
+        self.failing = False
         counting = world.cluster.before
         assert counting is not None
 
         async def before(verb: str, res: ClusterResource, key: Key) -> None:
             await counting(verb, res, key)
-            if self.troubled and verb in ("create", "patch", "delete") and self.random.random() < 0.3:
-                raise self._trouble(res, key)
+            if self.failing and verb in ("create", "patch", "delete") and self.random.random() < 0.3:
+                raise self._error(res, key)
 
         world.cluster.before = before
 
     async def step(self) -> None:
         steps: tuple[Callable[[], Awaitable[None]], ...] = (
-            self.ask,
-            self.respec,
+            self.add_tenantgateway,
+            self.edit_spec,
             self.forget,
             self.publish,
             self.publish,
             self.withdraw,
             self.relabel,
             self.meddle,
-            self.trouble,
+            self.toggle_failures,
         )
-        # others meet the host in trouble as well
+        # the calls of other clients fail, too
         with contextlib.suppress(StatusError):
             await self.random.choice(steps)()
-        if self.random.random() < 0.3 or self.troubled:
+        if self.random.random() < 0.3 or self.failing:
             return
         await self.world.settle()
-        assert await surprises(self.world) == []
+        assert await find_deviations(self.world) == []
 
-    async def ask(self) -> None:
+    async def add_tenantgateway(self) -> None:
         owner = self.random.choice(_OWNERS)
         if self.world.cluster.peek(TENANTGATEWAYS, owner, "cozystack") is None:
-            self.world.ask(owner, apex=f"{owner}.example", **self._spec())
+            self.world.add_tenantgateway(owner, apex=f"{owner}.example", **self._spec())
 
-    async def respec(self) -> None:
-        await self.world.respec(self.random.choice(_OWNERS), **self._spec())
+    async def edit_spec(self) -> None:
+        await self.world.edit_spec(self.random.choice(_OWNERS), **self._spec())
 
     async def forget(self) -> None:
-        """With the garbage collector's work, which the test host does not have."""
+        """Deletes a TenantGateway and its objects, as FakeCluster has no garbage collector."""
         owner = self.random.choice(_OWNERS)
         gone = self.world.cluster.peek(TENANTGATEWAYS, owner, "cozystack")
         if gone is None:
@@ -127,7 +127,7 @@ class History:
         await self.world.edit(NAMESPACES, "", place, {"metadata": {"labels": labels}})
 
     async def meddle(self) -> None:
-        """With what was made: deleted, disowned, or changed."""
+        """Deletes, disowns or changes an object of the controller."""
         owner, res = self.random.choice(_OWNERS), self.random.choice(_MADE)
         names = await self.world.names(res, owner)
         if not names:
@@ -141,14 +141,14 @@ class History:
             case 2 if name.startswith("cozystack"):
                 await self.world.edit(res, owner, name, {"spec": {"hostnames": ["x.example"], "listeners": []}})
 
-    async def trouble(self) -> None:
-        self.troubled = not self.troubled
-        if not self.troubled:
+    async def toggle_failures(self) -> None:
+        self.failing = not self.failing
+        if not self.failing:
             await self.recover()
 
     async def recover(self) -> None:
-        """Longer than the longest pause before a key that failed is tried again."""
-        self.troubled = False
+        """Ends failures and waits longer than the longest backoff."""
+        self.failing = False
         await asyncio.sleep(1200)
 
     def _spec(self) -> dict[str, Any]:
@@ -156,7 +156,7 @@ class History:
         services = self.random.choice(([], ["h1"], ["api"]))
         return {**self.random.choice(_MODES), "attachedNamespaces": attached, "tlsPassthroughServices": services}
 
-    def _trouble(self, res: ClusterResource, key: Key) -> StatusError:
+    def _error(self, res: ClusterResource, key: Key) -> StatusError:
         group = GroupResource(res.group, res.plural)
         return self.random.choice(
             (
@@ -169,21 +169,21 @@ class History:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_fresh_process_finds_nothing_to_do_after_any_history(seed: int) -> None:
+def test_a_new_process_writes_nothing_after_any_sequence_of_events(seed: int) -> None:
     """R-098, R-101, R-102, R-158, R-179, R-191, R-201, R-206, R-219, GW-1, GW-14, GW-15, GW-20."""
 
     async def main(world: World) -> None:
         for place in _PLACES:
             world.namespace(place)
-        history = History(world, seed)
+        events = RandomEvents(world, seed)
         for _ in range(_PROCESSES):
             async with world.running():
                 for _ in range(_STEPS):
-                    await history.step()
-                await history.recover()
-                assert await surprises(world) == []
+                    await events.step()
+                await events.recover()
+                assert await find_deviations(world) == []
         world.cluster.clear_writes()
-        await pass_through(world)
+        await run_until_settled(world)
         assert [(each.verb, each.resource.plural, str(each.key)) for each in world.cluster.writes] == []
 
-    in_world(main)
+    run_in_world(main)

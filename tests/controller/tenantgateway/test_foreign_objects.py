@@ -1,4 +1,4 @@
-"""What was there before, under a name of ours, is somebody else's until he says otherwise."""
+"""Objects that exist under one of our names but are not owned by us are never changed, unless they are adopted."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.controller.tenantgateway.gateway_world import (
     HTTPROUTES,
     ISSUERS,
     World,
-    in_world,
-    pass_through,
+    run_in_world,
+    run_until_settled,
 )
 
 HARBOR = "cozystack-harbor-760d5a8a-tls"
@@ -26,7 +26,7 @@ DNS01 = {"certMode": "dns01", "dns01": {"provider": "cloudflare"}}
 
 
 class Case(NamedTuple):
-    """`spec` is what the foreign object has, `ours` a field that it has once it is ours."""
+    """`spec` is that of the foreign object; `ours` is a field that the object has once it is ours."""
 
     resource: ClusterResource
     name: str
@@ -35,8 +35,8 @@ class Case(NamedTuple):
     mode: Mapping[str, Any] = MappingProxyType({})
 
 
-# the sixth guard is the namespace's label: test_attachment_reconciler.py
-GUARDS = [
+# the sixth case, the label of a Namespace, is in test_attachment_reconciler.py
+CASES = [
     pytest.param(Case(GATEWAYS, "cozystack", {"gatewayClassName": "mine", "listeners": []}, "listeners"), id="R-211"),
     pytest.param(Case(HTTPROUTES, "cozystack-http-redirect", {"hostnames": ["a.example"]}, "rules"), id="R-212"),
     pytest.param(Case(ISSUERS, "cozystack-gateway", {"selfSigned": {}}, "acme"), id="R-213"),
@@ -46,21 +46,21 @@ GUARDS = [
 
 
 def set_up(world: World, case: Case) -> Object:
-    """The foreign object as it is there before us."""
+    """Adds the foreign object before the TenantGateway, and returns it."""
     foreign: Object = {"metadata": {"namespace": "tenant-foo", "name": case.name}, "spec": case.spec}
     world.cluster.add(case.resource, foreign)
     world.route("cozy-harbor", "harbor", "harbor.foo.example.com")
-    world.ask(**case.mode)
+    world.add_tenantgateway(**case.mode)
     return world.get(case.resource, "tenant-foo", case.name)
 
 
-@pytest.mark.parametrize("case", GUARDS)
-def test_a_foreign_object_stays_as_it_is_and_the_rest_is_made(case: Case) -> None:
+@pytest.mark.parametrize("case", CASES)
+def test_a_foreign_object_is_not_changed_and_the_other_objects_are_created(case: Case) -> None:
     """R-211 to R-218, R-222, R-224, R-225, R-226."""
 
     async def main(world: World) -> None:
         foreign = set_up(world, case)
-        await pass_through(world)
+        await run_until_settled(world)
         assert world.get(case.resource, "tenant-foo", case.name) == foreign
         status, reason, message = world.ready()
         assert (status, reason) == ("False", "ReconcileError")
@@ -69,23 +69,23 @@ def test_a_foreign_object_stays_as_it_is_and_the_rest_is_made(case: Case) -> Non
             f"{kind} tenant-foo/{case.name} exists but is not owned by TenantGateway tenant-foo/cozystack: "
             "rename or delete it, or "
         )
-        there = {
+        names = {
             GATEWAYS: await world.names(GATEWAYS),
             ISSUERS: await world.names(ISSUERS),
             HTTPROUTES: await world.names(HTTPROUTES),
         }
-        assert there == {
+        assert names == {
             GATEWAYS: ["cozystack"],
             ISSUERS: ["cozystack-gateway"],
             HTTPROUTES: ["cozystack-http-redirect"],
         }
 
-    in_world(main)
+    run_in_world(main)
 
 
-@pytest.mark.parametrize("case", GUARDS)
-def test_ours_is_made_once_the_foreign_object_is_gone(case: Case) -> None:
-    """R-219, R-221: whoever renames it deletes it under its former name."""
+@pytest.mark.parametrize("case", CASES)
+def test_our_object_is_created_once_the_foreign_object_is_deleted(case: Case) -> None:
+    """R-219, R-221: renaming an object means deleting it under its former name."""
 
     async def main(world: World) -> None:
         set_up(world, case)
@@ -94,12 +94,12 @@ def test_ours_is_made_once_the_foreign_object_is_gone(case: Case) -> None:
         assert world.get(case.resource, "tenant-foo", case.name)["spec"][case.ours]
         assert world.ready()[1] != "ReconcileError"
 
-    in_world(main)
+    run_in_world(main)
 
 
-@pytest.mark.parametrize("case", GUARDS)
-def test_an_owner_reference_with_our_uid_hands_an_object_over(case: Case) -> None:
-    """R-220, PEER-15, CHOICE-9: `controller: true` is not needed. What made another thing of it goes."""
+@pytest.mark.parametrize("case", CASES)
+def test_an_object_with_an_owner_reference_to_us_is_adopted(case: Case) -> None:
+    """R-220, PEER-15, CHOICE-9: `controller: true` is not needed, and fields that contradict ours are removed."""
 
     async def main(world: World) -> None:
         set_up(world, case)
@@ -119,24 +119,24 @@ def test_an_owner_reference_with_our_uid_hands_an_object_over(case: Case) -> Non
         assert spec.get("hostnames") is None
         assert world.ready()[1] != "ReconcileError"
 
-    in_world(main)
+    run_in_world(main)
 
 
-def test_an_owner_of_the_same_name_and_another_uid_is_somebody_else() -> None:
+def test_an_owner_reference_with_another_uid_makes_an_object_foreign() -> None:
     async def main(world: World) -> None:
         foreign = set_up(world, Case(GATEWAYS, "cozystack", {"gatewayClassName": "mine"}, "listeners"))
         reference = {"apiVersion": "gateway.cozystack.io/v1alpha1", "kind": "TenantGateway", "name": "cozystack"}
         references = [{**reference, "uid": "of-a-former-one", "controller": True}]
         await world.edit(GATEWAYS, "tenant-foo", "cozystack", {"metadata": {"ownerReferences": references}})
         foreign = world.get(GATEWAYS, "tenant-foo", "cozystack")
-        await pass_through(world)
+        await run_until_settled(world)
         assert world.get(GATEWAYS, "tenant-foo", "cozystack") == foreign
 
-    in_world(main)
+    run_in_world(main)
 
 
-def test_nobody_elses_issuer_signs_for_us() -> None:
-    """cert-manager would keep what it signed until that expires."""
+def test_no_certificate_is_created_while_the_issuer_is_foreign() -> None:
+    """cert-manager would keep a certificate that the foreign issuer signed until it expires."""
 
     async def main(world: World) -> None:
         set_up(world, Case(ISSUERS, "cozystack-gateway", {"selfSigned": {}}, "acme"))
@@ -145,14 +145,14 @@ def test_nobody_elses_issuer_signs_for_us() -> None:
             await world.cluster.delete(ISSUERS, "tenant-foo", "cozystack-gateway")
         assert await world.names(CERTIFICATES) == [HARBOR]
 
-    in_world(main)
+    run_in_world(main)
 
 
-def test_what_we_made_and_somebody_edits_or_deletes_comes_back() -> None:
-    """GW-20: and what is the operator's on it stays."""
+def test_objects_of_ours_that_are_edited_or_deleted_are_restored() -> None:
+    """GW-20: fields of the operator are kept."""
 
     async def main(world: World) -> None:
-        world.ask()
+        world.add_tenantgateway()
         world.route("cozy-harbor", "harbor", "harbor.foo.example.com")
         async with world.running():
             body = {"spec": {"gatewayClassName": "theirs", "listeners": [], "addresses": [{"value": "192.0.2.1"}]}}
@@ -167,4 +167,4 @@ def test_what_we_made_and_somebody_edits_or_deletes_comes_back() -> None:
         assert await world.names(ISSUERS) == ["cozystack-gateway"]
         assert await world.names(HTTPROUTES) == ["cozystack-http-redirect"]
 
-    in_world(main)
+    run_in_world(main)

@@ -1,4 +1,4 @@
-"""Whose hostnames are."""
+"""Which route owns a hostname that several routes claim."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def owner_of(hostname: str, *routes: Route) -> str:
 
 
 def losers(*routes: Route) -> dict[str, list[str]]:
-    """Hostnames by the route that may not have them."""
+    """Hostnames by the route that loses them."""
     return {str(loser): [each.hostname for each in lost] for loser, lost in resolve_ownership(routes).conflicts.items()}
 
 
@@ -30,42 +30,42 @@ def losers(*routes: Route) -> dict[str, list[str]]:
         pytest.param(
             [route("cozy-harbor", "harbor", HARBOR), route("tenant-foo", "shadow", HARBOR)],
             "cozy-harbor/harbor",
-            id="R-199: the platform's namespace wins over a tenant's",
+            id="R-199: a platform namespace wins over a tenant's",
         ),
         pytest.param(
             [route("a-tenant", "first", HARBOR), route("cozy-z", "z", HARBOR)],
             "cozy-z/z",
-            id="R-199, GW-8: whatever the names, or the age",
+            id="R-199, GW-8: regardless of names and age",
         ),
         pytest.param(
             [route("tenant-a", "z", HARBOR), route("tenant-b", "a", HARBOR)],
             "tenant-a/z",
-            id="R-200: the namespace decides before the name",
+            id="R-200: the namespace is compared before the name",
         ),
         pytest.param(
             [route("cozy-a", "x", HARBOR), route("cozy-b", "a", HARBOR)],
             "cozy-a/x",
-            id="R-200: within the platform as well",
+            id="R-200: also among platform namespaces",
         ),
         pytest.param(
             [route("tenant-foo", "x", HARBOR), route("tenant-foo-bar", "x", HARBOR)],
             "tenant-foo/x",
-            id="CHOICE-11: a pair, not the joined text, in which a dash comes before a slash",
+            id="CHOICE-11: pairs are compared, not joined text, in which a dash sorts before a slash",
         ),
         pytest.param(
             [route("cozyharbor", "a", HARBOR), route("cozy-harbor", "b", HARBOR)],
             "cozy-harbor/b",
-            id="cozyharbor is no namespace of the platform",
+            id="cozyharbor is not a platform namespace",
         ),
     ],
 )
-def test_the_winner_of_a_hostname_is_the_same_in_any_order(routes: list[Route], winner: str) -> None:
+def test_the_platform_and_then_the_smallest_name_wins_a_hostname(routes: list[Route], winner: str) -> None:
     """R-199 to R-201."""
     assert owner_of(HARBOR, *routes) == winner
     assert owner_of(HARBOR, *reversed(routes)) == winner
 
 
-def test_the_loser_is_told_hostname_and_winner() -> None:
+def test_a_conflict_names_hostname_and_winner() -> None:
     """R-204, PEER-06, GW-16."""
     won, lost = route("cozy-harbor", "harbor", HARBOR), route("tenant-foo", "shadow", HARBOR)
     assert resolve_ownership([lost, won]).conflicts == {lost.id: (HostnameConflict(HARBOR, won.id, HARBOR),)}
@@ -76,7 +76,7 @@ def test_routes_of_one_namespace_share_a_hostname() -> None:
     assert losers(route("cozy-harbor", "main", HARBOR), route("cozy-harbor", "canary", HARBOR)) == {}
 
 
-def test_a_tlsroute_takes_part_like_an_httproute() -> None:
+def test_tlsroutes_claim_hostnames_like_httproutes() -> None:
     """R-208."""
     tls = route("tenant-foo", "tls", HARBOR, kind="TLSRoute")
     ownership = resolve_ownership([tls, route("cozy-x", "http", HARBOR)])
@@ -84,40 +84,40 @@ def test_a_tlsroute_takes_part_like_an_httproute() -> None:
     assert ownership.owners[HARBOR] == RouteId("cozy-x", "http", "HTTPRoute")
 
 
-def test_a_route_keeps_the_hostnames_that_nobody_else_has() -> None:
-    """R-206: the loser recovers by another hostname."""
+def test_a_losing_route_keeps_its_other_hostnames() -> None:
+    """R-206: another hostname resolves the conflict."""
     ownership = resolve_ownership([route("cozy-a", "a", HARBOR), route("tenant-b", "b", HARBOR, "b.foo.example.com")])
     assert str(ownership.owners["b.foo.example.com"]) == "tenant-b/b"
 
 
 @pytest.mark.parametrize(
-    ("winners", "losers_", "overlap"),
+    ("winning", "losing", "overlap"),
     [
-        pytest.param("*.example.com", "a.example.com", True, id="GW-9: a wildcard has what is below it"),
-        pytest.param("a.example.com", "*.example.com", True, id="GW-9: and may not be had by what is below it"),
-        pytest.param("*.example.com", "a.b.example.com", True, id="however deep"),
-        pytest.param("*.example.com", "*.b.example.com", True, id="wildcards as well"),
-        pytest.param("*.b.example.com", "*.example.com", True, id="in both directions"),
-        pytest.param("*.example.com", "example.com", False, id="but not the domain itself"),
-        pytest.param("*.example.com", "a.evilexample.com", False, id="nor a domain that ends alike"),
-        pytest.param("*.a.example.com", "*.b.example.com", False, id="nor what is beside it"),
-        pytest.param("a.example.com", "b.a.example.com", False, id="a hostname without a wildcard has no other"),
-        pytest.param("A.Example.Com", "a.example.com.", True, id="FACT-5, ATTACK-08: one spelling a hostname"),
+        pytest.param("*.example.com", "a.example.com", True, id="GW-9: a wildcard covers a hostname below it"),
+        pytest.param("a.example.com", "*.example.com", True, id="GW-9: a hostname blocks a wildcard above it"),
+        pytest.param("*.example.com", "a.b.example.com", True, id="at any depth"),
+        pytest.param("*.example.com", "*.b.example.com", True, id="a wildcard covers a wildcard below it"),
+        pytest.param("*.b.example.com", "*.example.com", True, id="a wildcard blocks a wildcard above it"),
+        pytest.param("*.example.com", "example.com", False, id="a wildcard does not cover the domain itself"),
+        pytest.param("*.example.com", "a.evilexample.com", False, id="a domain with the same suffix"),
+        pytest.param("*.a.example.com", "*.b.example.com", False, id="siblings"),
+        pytest.param("a.example.com", "b.a.example.com", False, id="a hostname covers no other"),
+        pytest.param("A.Example.Com", "a.example.com.", True, id="FACT-5, ATTACK-08: spellings are normalized"),
     ],
 )
-def test_wildcards_and_exact_hostnames_overlap(winners: str, losers_: str, overlap: bool) -> None:
-    found = losers(route("cozy-a", "a", winners), route("tenant-b", "b", losers_))
-    assert found == ({"tenant-b/b": [losers_.lower().removesuffix(".")]} if overlap else {})
+def test_wildcards_and_exact_hostnames_overlap(winning: str, losing: str, overlap: bool) -> None:
+    found = losers(route("cozy-a", "a", winning), route("tenant-b", "b", losing))
+    assert found == ({"tenant-b/b": [losing.lower().removesuffix(".")]} if overlap else {})
 
 
-def test_the_message_of_an_overlap_can_name_what_is_held() -> None:
+def test_an_overlap_names_the_hostname_of_the_winner() -> None:
     ownership = resolve_ownership([route("cozy-b", "all", "*.example.com"), route("tenant-c", "c", "c.example.com")])
     (api_errors,) = ownership.conflicts.values()
     assert [each.winning_hostname for each in api_errors] == ["*.example.com"]
 
 
-def test_a_refused_claim_keeps_nothing_from_anybody() -> None:
-    """Its hostnames are not the loser's, so that a third may have what only the loser would have been in the way of."""
+def test_a_refused_claim_blocks_no_other_claim() -> None:
+    """A third route may use a hostname that only the losing wildcard would have covered."""
     first = route("tenant-a", "a", "a.example.com")
     wildcard = route("tenant-b", "b", "*.example.com")
     third = route("tenant-c", "c", "c.example.com")
@@ -127,16 +127,16 @@ def test_a_refused_claim_keeps_nothing_from_anybody() -> None:
 @pytest.mark.parametrize(
     ("parents", "claims"),
     [
-        pytest.param((ParentRef(section="http"),), False, id="FACT-3, GW-10: a solver's route, on section http"),
+        pytest.param((ParentRef(section="http"),), False, id="FACT-3, GW-10: section http, as ACME solvers use"),
         pytest.param((ParentRef(port=80),), False, id="on port 80"),
         pytest.param((ParentRef(section="http"), ParentRef(port=80)), False, id="on both"),
         pytest.param((ParentRef(section="http"), ParentRef(section="https")), True, id="on http and https"),
-        pytest.param((ParentRef(),), True, id="anywhere"),
+        pytest.param((ParentRef(),), True, id="no section and no port"),
         pytest.param((ParentRef(port=443),), True, id="on port 443"),
     ],
 )
 def test_a_route_on_port_80_alone_claims_nothing(parents: tuple[ParentRef, ...], claims: bool) -> None:
-    """FACT-3, CHOICE-7, R-285: otherwise an app would lose its hostname whenever its certificate is renewed."""
+    """FACT-3, CHOICE-7, R-285: otherwise an application would lose its hostname during a renewal."""
     solver = route("cozy-cert-manager", "cm-acme-http-solver-x", HARBOR, parents=parents)
     assert owner_of(HARBOR, route("tenant-b", "app", HARBOR), solver) == str(solver.id if claims else "tenant-b/app")
 
@@ -161,7 +161,7 @@ def routes_of_a_gateway(draw: st.DrawFn) -> list[Route]:
 
 
 @given(routes_of_a_gateway(), st.randoms(use_true_random=False))
-def test_the_order_of_routes_does_not_matter(routes: list[Route], random: Random) -> None:
+def test_ownership_does_not_depend_on_the_order_of_routes(routes: list[Route], random: Random) -> None:
     """R-201."""
     shuffled = list(routes)
     random.shuffle(shuffled)
@@ -169,10 +169,10 @@ def test_the_order_of_routes_does_not_matter(routes: list[Route], random: Random
 
 
 @given(routes_of_a_gateway())
-def test_every_claim_is_granted_or_refused_for_a_better_one(routes: list[Route]) -> None:
+def test_every_claim_is_granted_or_loses_to_the_owner(routes: list[Route]) -> None:
     ownership = resolve_ownership(routes)
     for each in routes:
-        refused = {refusal.hostname: refusal for refusal in ownership.conflicts.get(each.id, ())}
+        refused = {conflict.hostname: conflict for conflict in ownership.conflicts.get(each.id, ())}
         for hostname in each.hostnames:
             if hostname in refused:
                 assert ownership.owners[refused[hostname].winning_hostname] == refused[hostname].winner

@@ -1,4 +1,4 @@
-"""A host without some of the kinds, and what a change costs."""
+"""Clusters that do not serve all kinds, and the cost of a change."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.controller.tenantgateway.gateway_world import (
     HTTPROUTES,
     ISSUERS,
     World,
-    in_world,
-    pass_through,
+    run_in_world,
+    run_until_settled,
 )
 
 
@@ -26,70 +26,70 @@ from tests.controller.tenantgateway.gateway_world import (
         pytest.param(CERT_MANAGER, ["Issuer", "Certificate"], id="cert-manager"),
     ],
 )
-def test_a_missing_kind_is_named_and_picked_up_when_it_comes(group: str, kinds: list[str]) -> None:
+def test_a_missing_kind_is_reported_and_used_as_soon_as_it_is_served(group: str, kinds: list[str]) -> None:
     async def main(world: World) -> None:
-        world.ask()
+        world.add_tenantgateway()
         world.route("cozy-harbor", "harbor", "harbor.foo.example.com")
-        world.absent.add(group)
+        world.unserved_groups.add(group)
         async with world.running():
             status, reason, message = world.ready()
             assert (status, reason) == ("False", "ReconcileError")
             for kind in kinds:
                 assert f"no CustomResourceDefinition of {kind} ({kind.lower()}s.{group})" in message
-            made = await world.names(GATEWAYS) if group == CERT_MANAGER else await world.names(ISSUERS)
-            assert bool(made) == (group == CERT_MANAGER)
-            world.absent.clear()
+            created = await world.names(GATEWAYS) if group == CERT_MANAGER else await world.names(ISSUERS)
+            assert bool(created) == (group == CERT_MANAGER)
+            world.unserved_groups.clear()
         assert world.ready()[1] == "GatewayNotAccepted"
         assert world.listeners() == ["harbor.foo.example.com"]
         assert len(await world.names(CERTIFICATES)) == 1
 
-    in_world(main)
+    run_in_world(main)
 
 
-def test_a_bought_certificate_needs_no_cert_manager() -> None:
+def test_existing_secret_works_without_cert_manager() -> None:
     async def main(world: World) -> None:
-        world.ask(certMode="existingSecret", wildcardSecretRef={"name": "bought"})
-        world.absent.add(CERT_MANAGER)
-        await pass_through(world)
+        world.add_tenantgateway(certMode="existingSecret", wildcardSecretRef={"name": "bought"})
+        world.unserved_groups.add(CERT_MANAGER)
+        await run_until_settled(world)
         assert world.ready()[1] == "GatewayNotAccepted"
 
-    in_world(main)
+    run_in_world(main)
 
 
-def test_listeners_are_not_taken_away_before_all_routes_are_known() -> None:
-    """A process that starts knows no routes for a moment, and the host may be slow to tell."""
+def test_listeners_are_not_removed_before_all_routes_are_listed() -> None:
+    """At the start no routes are known, and the cluster may be slow to list them."""
 
     async def main(world: World) -> None:
-        world.ask()
+        world.add_tenantgateway()
         world.route("cozy-harbor", "harbor", "harbor.foo.example.com")
-        await pass_through(world)
+        await run_until_settled(world)
         world.cluster.clear_writes()
         counting = world.cluster.before
         assert counting is not None
-        late: list[str] = []
+        delayed: list[str] = []
 
         async def slow(verb: str, res: ClusterResource, key: Key) -> None:
             await counting(verb, res, key)
-            if res == HTTPROUTES and verb == "watch" and not late:
-                late.append(verb)
+            if res == HTTPROUTES and verb == "watch" and not delayed:
+                delayed.append(verb)
                 await world.settle()
                 assert world.cluster.writes == []
 
         world.cluster.before = slow
-        await pass_through(world)
+        await run_until_settled(world)
         await world.settle()
-        assert late
+        assert delayed
         assert world.cluster.writes == []
 
-    in_world(main)
+    run_in_world(main)
 
 
-def test_a_change_leads_to_its_own_tenantgateway_alone() -> None:
-    """GW-19: of 40 TenantGatewayIndex with 5 routes each, one is looked at."""
+def test_a_change_reconciles_only_its_own_tenantgateway() -> None:
+    """GW-19: only one of 40 TenantGateways with 5 routes each is reconciled."""
 
     async def main(world: World) -> None:
         for number in range(40):
-            world.ask(f"tenant-t{number}", apex=f"t{number}.example")
+            world.add_tenantgateway(f"tenant-t{number}", apex=f"t{number}.example")
             for route in range(5):
                 owner = f"tenant-t{number}/cozystack"
                 world.route(f"tenant-t{number}", f"r{route}", f"r{route}.t{number}.example", to=owner, port=443)
@@ -97,7 +97,7 @@ def test_a_change_leads_to_its_own_tenantgateway_alone() -> None:
             world.calls.clear()
             world.route("tenant-t7", "new", "new.t7.example", to="tenant-t7/cozystack", port=443)
             await world.settle()
-            # one Gateway, one Certificate, and what the status says of them
+            # one Gateway, one Certificate, and the status
             assert [(verb, res) for verb, res, _ in world.calls] == [
                 ("patch", "gateways"),
                 ("create", "certificates"),
@@ -109,4 +109,4 @@ def test_a_change_leads_to_its_own_tenantgateway_alone() -> None:
             await world.settle()
             assert world.calls == []
 
-    in_world(main)
+    run_in_world(main)

@@ -1,4 +1,4 @@
-"""Objects as hosts have them, well-formed or not, and what is read out of them."""
+"""Parsing of well-formed and malformed objects, and classification of errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from controller.tenantgateway import parse
 from controller.tenantgateway.collected_errors import CollectedErrors
 from controller.tenantgateway.model import InheritingNamespace, ParentRef, RouteId
 from registry.cluster.interface import ClusterUnreachable, NotServed
-from tests.controller.tenantgateway.gateway_world import OURS, refusal
+from tests.controller.tenantgateway.gateway_world import OURS, api_error
 
 HOME = Key("home", "cozystack")
 
@@ -21,7 +21,7 @@ def tenantgateway(**spec: Any) -> Object:
     return {"metadata": metadata, "spec": {"apex": "foo.example.com", **spec}}
 
 
-def test_a_tenantgateway_as_it_was_asked_for() -> None:
+def test_a_valid_tenantgateway_is_parsed() -> None:
     dns01 = {"provider": "route53", "route53": {"region": "eu-west-1"}}
     parsed = parse.tenantgateway(
         tenantgateway(
@@ -47,24 +47,24 @@ def test_a_tenantgateway_as_it_was_asked_for() -> None:
     [
         pytest.param({"apex": None}, "spec.apex", id="no apex"),
         pytest.param({"apex": ["x"]}, "spec.apex", id="an apex that is a list"),
-        pytest.param({"apex": "bad_host"}, "spec.apex", id="an apex that is no domain"),
+        pytest.param({"apex": "bad_host"}, "spec.apex", id="an apex that is not a domain"),
         pytest.param({"attachedNamespaces": [1, "a"]}, "spec.attachedNamespaces.0", id="a number for a namespace"),
-        pytest.param({"dns01": "cloudflare"}, "spec.dns01", id="a provider as text"),
+        pytest.param({"dns01": "cloudflare"}, "spec.dns01", id="text instead of the dns01 block"),
         pytest.param({"wildcardSecretRef": {}}, "spec.wildcardSecretRef.name", id="a Secret without a name"),
     ],
 )
-def test_what_is_wrong_is_named_by_its_field(spec: dict[str, Any], problem: str) -> None:
+def test_an_invalid_field_is_named_in_the_problem(spec: dict[str, Any], problem: str) -> None:
     parsed = parse.tenantgateway(tenantgateway(**spec))
     assert parsed.problem.startswith(problem)
     assert parsed.gateway.key == Key("tenant-foo", "cozystack")
 
 
-def test_what_is_readable_of_a_damaged_list_is_read() -> None:
-    """So that a namespace does not lose its label because another entry is wrong."""
+def test_valid_entries_of_a_malformed_list_are_used() -> None:
+    """A namespace must not lose its label because another entry is malformed."""
     assert parse.tenantgateway(tenantgateway(attachedNamespaces=[1, "a"])).gateway.attached == ("a",)
 
 
-def test_a_tenantgateway_without_a_spec_has_facts() -> None:
+def test_a_tenantgateway_without_a_spec_has_a_problem() -> None:
     parsed = parse.tenantgateway({"metadata": {"namespace": "n", "name": "x", "uid": "u"}})
     assert (parsed.gateway.apex, parsed.gateway.generation) == ("", 0)
     assert parsed.problem
@@ -76,7 +76,9 @@ def test_a_tenantgateway_without_a_spec_has_facts() -> None:
         pytest.param({"name": "cozystack"}, HOME, id="its own namespace"),
         pytest.param({"name": "g", "namespace": "n"}, Key("n", "g"), id="another namespace"),
         pytest.param(
-            {"name": "g", "group": "gateway.networking.k8s.io", "kind": "Gateway"}, Key("home", "g"), id="full"
+            {"name": "g", "group": "gateway.networking.k8s.io", "kind": "Gateway"},
+            Key("home", "g"),
+            id="group and kind given",
         ),
         pytest.param({"name": "g", "kind": "Service", "group": ""}, None, id="a Service"),
         pytest.param({"name": "g", "kind": "ListenerSet"}, None, id="a ListenerSet"),
@@ -85,7 +87,7 @@ def test_a_tenantgateway_without_a_spec_has_facts() -> None:
         pytest.param({"name": 7}, None, id="a number for a name"),
     ],
 )
-def test_the_gateway_that_a_parent_reference_names(parent: Object, gateway: Key | None) -> None:
+def test_a_parent_reference_is_resolved_to_a_gateway(parent: Object, gateway: Key | None) -> None:
     """R-100."""
     assert parse.parent_gateway(parent, "home") == gateway
 
@@ -111,17 +113,17 @@ def test_a_route_is_split_by_the_gateways_that_it_refers_to() -> None:
     "obj",
     [
         pytest.param({"metadata": {"namespace": "n", "name": "r"}}, id="no spec"),
-        pytest.param(route("x", 7, None), id="references that are no objects"),
-        pytest.param({**route(), "spec": {"parentRefs": {"name": "a"}}}, id="references that are no list"),
-        pytest.param({**route(), "spec": "x", "status": []}, id="nothing but text"),
+        pytest.param(route("x", 7, None), id="references that are not objects"),
+        pytest.param({**route(), "spec": {"parentRefs": {"name": "a"}}}, id="references that are not a list"),
+        pytest.param({**route(), "spec": "x", "status": []}, id="text instead of spec and status"),
     ],
 )
-def test_a_damaged_route_refers_to_nothing(obj: Object) -> None:
+def test_a_malformed_route_refers_to_nothing(obj: Object) -> None:
     assert parse.routes_by_gateway(obj, "HTTPRoute") == {}
     assert list(parse.gateways_in_status(obj)) == []
 
 
-def test_what_a_route_was_told_by_this_controller_is_told_from_what_others_say() -> None:
+def test_only_status_entries_of_this_controller_are_indexed() -> None:
     entries = [
         {"controllerName": OURS, "parentRef": {"name": "a"}},
         {"controllerName": "somebody/else", "parentRef": {"name": "b"}},
@@ -135,15 +137,19 @@ def test_what_a_route_was_told_by_this_controller_is_told_from_what_others_say()
     ("labels", "inheriting_namespace"),
     [
         pytest.param(
-            {"gateway": "tenant-foo", "host": "a.example"}, InheritingNamespace("n", "a.example"), id="an heir"
+            {"gateway": "tenant-foo", "host": "a.example"},
+            InheritingNamespace("n", "a.example"),
+            id="an inheriting namespace",
         ),
         pytest.param({"gateway": "tenant-foo"}, InheritingNamespace("n", ""), id="a system namespace"),
-        pytest.param({"gateway": "n", "host": "a.example"}, None, id="an owner"),
+        pytest.param({"gateway": "n", "host": "a.example"}, None, id="the owner itself"),
         pytest.param({"host": "a.example"}, None, id="no label"),
         pytest.param({"gateway": ""}, None, id="an empty label"),
     ],
 )
-def test_whose_heir_a_namespace_is(labels: dict[str, str], inheriting_namespace: InheritingNamespace | None) -> None:
+def test_a_namespace_inherits_the_gateway_that_its_label_names(
+    labels: dict[str, str], inheriting_namespace: InheritingNamespace | None
+) -> None:
     """R-104, R-175."""
     metadata = {"name": "n", "labels": {f"namespace.cozystack.io/{key}": value for key, value in labels.items()}}
     assert parse.inheriting_namespace({"metadata": metadata}) == (
@@ -151,39 +157,39 @@ def test_whose_heir_a_namespace_is(labels: dict[str, str], inheriting_namespace:
     )
 
 
-def test_a_namespace_that_is_being_deleted_is_nobodys_heir() -> None:
-    """R-179: its names leave the Certificate at once."""
+def test_a_namespace_that_is_being_deleted_inherits_nothing() -> None:
+    """R-179: its DNS names leave the Certificate at once."""
     labels = {"namespace.cozystack.io/gateway": "tenant-foo", "namespace.cozystack.io/host": "a.example"}
     metadata = {"name": "n", "labels": labels, "deletionTimestamp": "2026-01-01T00:00:00Z"}
     assert parse.inheriting_namespace({"metadata": metadata}) is None
 
 
-@pytest.mark.parametrize(("name", "kept"), [("app", False), ("cozystack-http-redirect", True)])
-def test_of_routes_only_a_redirect_keeps_its_rules(name: str, kept: bool) -> None:
+@pytest.mark.parametrize(("name", "keeps_rules"), [("app", False), ("cozystack-http-redirect", True)])
+def test_only_redirects_keep_their_rules_in_the_store(name: str, keeps_rules: bool) -> None:
     obj = {**route({"name": "a"}, rules=[{"backendRefs": []}]), "metadata": {"namespace": "n", "name": name}}
-    assert ("rules" in parse.slim_route(obj)["spec"]) == kept
+    assert ("rules" in parse.slim_route(obj)["spec"]) == keeps_rules
     assert "rules" in obj["spec"]
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "messages"),
     [
-        pytest.param(refusal(), ["x: denied by a policy"], id="refused"),
-        pytest.param(refusal(500), ["x: denied by a policy"], id="a webhook that fails"),
-        pytest.param(refusal(409), [], id="changed meanwhile"),
-        pytest.param(refusal(429), [], id="too busy"),
-        pytest.param(ClusterUnreachable(), [], id="away"),
-        pytest.param(NotServed(), ["x: kube-apiserver does not serve the kind"], id="a kind that is gone"),
+        pytest.param(api_error(), ["x: denied by a policy"], id="forbidden"),
+        pytest.param(api_error(500), ["x: denied by a policy"], id="failing webhook"),
+        pytest.param(api_error(409), [], id="conflict"),
+        pytest.param(api_error(429), [], id="too many requests"),
+        pytest.param(ClusterUnreachable(), [], id="unreachable"),
+        pytest.param(NotServed(), ["x: kube-apiserver does not serve the kind"], id="kind no longer served"),
     ],
 )
-def test_what_passes_is_not_told_and_everything_is_tried_again(error: Any, told: list[str]) -> None:
+def test_transient_errors_have_no_message_and_all_errors_are_retried(error: Any, messages: list[str]) -> None:
     errors = CollectedErrors()
     with errors.collecting("x"):
         raise error
-    assert (errors.messages, errors.api_errors) == (told, [error])
+    assert (errors.messages, errors.api_errors) == (messages, [error])
 
 
-def test_what_is_no_answer_of_the_host_is_not_swallowed() -> None:
+def test_exceptions_other_than_api_errors_propagate() -> None:
     errors = CollectedErrors()
     with pytest.raises(KeyError), errors.collecting("x"):
         raise KeyError

@@ -1,4 +1,4 @@
-"""The TLS passthrough listeners, and the TLSRoutes that they are for."""
+"""TLS passthrough listeners and the TLSRoutes that attach to them."""
 
 from __future__ import annotations
 
@@ -19,52 +19,52 @@ HARBOR = "harbor.foo.example.com"
 
 
 @pytest.mark.parametrize("tenantgateway", EVERY_MODE)
-def test_a_passthrough_listener_a_service(tenantgateway: TenantGateway) -> None:
-    """R-118, R-119, R-120: whether anything attaches to it or not."""
-    made = planned(with_services(tenantgateway, "api", "vm-exportproxy", "cdi-uploadproxy"))
-    assert [(each.name, each.hostname) for each in made.listeners if each.protocol == "TLS"] == [
+def test_each_passthrough_service_has_a_listener(tenantgateway: TenantGateway) -> None:
+    """R-118, R-119, R-120: whether a route attaches to it or not."""
+    plan = planned(with_services(tenantgateway, "api", "vm-exportproxy", "cdi-uploadproxy"))
+    assert [(each.name, each.hostname) for each in plan.listeners if each.protocol == "TLS"] == [
         ("tls-api", "api.foo.example.com"),
         ("tls-cdi-uploadproxy", "cdi-uploadproxy.foo.example.com"),
         ("tls-vm-exportproxy", "vm-exportproxy.foo.example.com"),
     ]
 
 
-def test_a_bad_passthrough_service_is_left_out_and_the_others_stay() -> None:
-    made = planned(gateway(passthrough=("api", "API", "a_b", "*", "")))
-    assert [each.name for each in made.listeners] == ["http", "tls-api"]
-    assert sorted(omitted(made)) == ["*.foo.example.com", ".foo.example.com", "a_b.foo.example.com"]
+def test_an_invalid_passthrough_service_is_omitted_and_the_others_stay() -> None:
+    plan = planned(gateway(passthrough=("api", "API", "a_b", "*", "")))
+    assert [each.name for each in plan.listeners] == ["http", "tls-api"]
+    assert sorted(omitted(plan)) == ["*.foo.example.com", ".foo.example.com", "a_b.foo.example.com"]
 
 
 @pytest.mark.parametrize("tenantgateway", EVERY_MODE)
 @pytest.mark.parametrize(
     "hostname",
     [
-        pytest.param("api.foo.example.com", id="PEER-08: that a passthrough listener serves"),
-        pytest.param("x.foo.example.com", id="that none serves"),
+        pytest.param("api.foo.example.com", id="PEER-08: of a passthrough listener"),
+        pytest.param("x.foo.example.com", id="of no passthrough listener"),
     ],
 )
-def test_the_hostname_of_a_tlsroute_makes_no_https(tenantgateway: TenantGateway, hostname: str) -> None:
+def test_the_hostname_of_a_tlsroute_adds_no_https_listener(tenantgateway: TenantGateway, hostname: str) -> None:
     """CHOICE-2, PEER-08, GW-2."""
     tenantgateway = with_services(tenantgateway, "api")
     tls = route("default", "kubernetes-api", hostname, kind="TLSRoute", parents=(ParentRef(section="tls-api"),))
-    made, without = planned(tenantgateway, tls), planned(tenantgateway)
-    assert (made.listeners, made.certificates, made.omitted) == (without.listeners, without.certificates, ())
-    assert str(made.ownership.owners[hostname]) == "default/kubernetes-api"
+    plan, without = planned(tenantgateway, tls), planned(tenantgateway)
+    assert (plan.listeners, plan.certificates, plan.omitted) == (without.listeners, without.certificates, ())
+    assert str(plan.ownership.owners[hostname]) == "default/kubernetes-api"
 
 
 def test_an_httproute_that_shares_the_hostname_of_a_tlsroute_in_its_namespace_is_served() -> None:
-    made = planned(
+    plan = planned(
         gateway(), route("tenant-a", "a", HARBOR, kind="TLSRoute"), route("tenant-a", "b", HARBOR, kind="HTTPRoute")
     )
-    assert hostnames(made) == [HARBOR]
+    assert hostnames(plan) == [HARBOR]
 
 
-def test_a_hostname_that_an_httproute_lost_to_a_tlsroute_is_not_served() -> None:
-    """R-208: there is nobody whom HTTPS would serve."""
+def test_a_hostname_that_a_tlsroute_wins_from_an_httproute_is_not_served() -> None:
+    """R-208: HTTPS would have no route to serve."""
     tls = route("cozy-x", "tls", HARBOR, kind="TLSRoute")
-    made = planned(gateway(), tls, route("tenant-foo", "app", HARBOR))
-    assert [each.name for each in made.listeners] == ["http"]
-    assert made.certificates == ()
+    plan = planned(gateway(), tls, route("tenant-foo", "app", HARBOR))
+    assert [each.name for each in plan.listeners] == ["http"]
+    assert plan.certificates == ()
 
 
 @pytest.mark.parametrize("tenantgateway", EVERY_MODE)
@@ -75,26 +75,26 @@ def test_a_hostname_that_an_httproute_lost_to_a_tlsroute_is_not_served() -> None
         pytest.param("*.foo.example.com", id="a wildcard that covers it"),
     ],
 )
-def test_nobody_takes_the_hostname_of_a_passthrough_listener(tenantgateway: TenantGateway, claim: str) -> None:
+def test_the_hostname_of_a_passthrough_listener_cannot_be_taken(tenantgateway: TenantGateway, claim: str) -> None:
     tenantgateway = with_services(tenantgateway, "api")
     tls = route("default", "kubernetes-api", "api.foo.example.com", kind="TLSRoute")
-    made = planned(tenantgateway, tls, route("cozy-a", "foreign", claim))
-    assert made.ownership.owners["api.foo.example.com"] == tls.id
-    assert tls.id not in made.ownership.conflicts
-    assert "api.foo.example.com" not in hostnames(made)
-    assert hostnames(made, "TLS") == ["api.foo.example.com"]
+    plan = planned(tenantgateway, tls, route("cozy-a", "foreign", claim))
+    assert plan.ownership.owners["api.foo.example.com"] == tls.id
+    assert tls.id not in plan.ownership.conflicts
+    assert "api.foo.example.com" not in hostnames(plan)
+    assert hostnames(plan, "TLS") == ["api.foo.example.com"]
 
 
 @pytest.mark.parametrize("tenantgateway", EVERY_MODE)
-def test_an_httproute_on_a_passthrough_hostname_is_told_so(tenantgateway: TenantGateway) -> None:
-    made = planned(with_services(tenantgateway, "api"), route("tenant-foo", "app", "api.foo.example.com"))
-    assert omitted(made) == {"api.foo.example.com": "HostnameConflict"}
-    assert "passthrough" in made.omitted[0].message
+def test_an_httproute_with_a_passthrough_hostname_is_rejected(tenantgateway: TenantGateway) -> None:
+    plan = planned(with_services(tenantgateway, "api"), route("tenant-foo", "app", "api.foo.example.com"))
+    assert omitted(plan) == {"api.foo.example.com": "HostnameConflict"}
+    assert "passthrough" in plan.omitted[0].message
 
 
 @pytest.mark.parametrize("tenantgateway", EVERY_MODE)
-def test_a_wildcard_of_a_tlsroute_is_left_out(tenantgateway: TenantGateway) -> None:
+def test_a_wildcard_of_a_tlsroute_is_omitted(tenantgateway: TenantGateway) -> None:
     tls = route("cozy-a", "tls", "*.foo.example.com", kind="TLSRoute")
-    made = planned(tenantgateway, tls, route("tenant-a", "app", HARBOR))
-    assert omitted(made) == {"*.foo.example.com": "UnsupportedValue"}
-    assert made.ownership.conflicts == {}
+    plan = planned(tenantgateway, tls, route("tenant-a", "app", HARBOR))
+    assert omitted(plan) == {"*.foo.example.com": "UnsupportedValue"}
+    assert plan.ownership.conflicts == {}

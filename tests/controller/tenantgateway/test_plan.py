@@ -1,4 +1,4 @@
-"""Listeners, certificates and what is left out."""
+"""Planned listeners and certificates, and omitted hostnames."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from controller.tenantgateway.names import certificate_name, child_listener_name
 from tests.controller.tenantgateway.gateway_builders import (
     EVERY_MODE,
     WILDCARD_MODES,
-    as_made,
+    existing_gateway,
     gateway,
     hostnames,
     inheriting,
@@ -31,7 +31,7 @@ HARBOR = "harbor.foo.example.com"
         pytest.param("alice.example.org", "alice-cf290f3a", id="R-115"),
     ],
 )
-def test_names_hold_the_first_label_and_the_hash(hostname: str, name: str) -> None:
+def test_names_contain_the_first_label_and_a_hash(hostname: str, name: str) -> None:
     """R-110 to R-112, R-115, R-152, PEER-24."""
     assert listener_name(hostname) == f"https-{name}"
     assert child_listener_name(hostname) == f"https-child-{name}"
@@ -39,67 +39,67 @@ def test_names_hold_the_first_label_and_the_hash(hostname: str, name: str) -> No
 
 
 @pytest.mark.parametrize("tenantgateway", EVERY_MODE)
-def test_there_is_always_one_listener_for_http(tenantgateway: TenantGateway) -> None:
+def test_every_gateway_has_one_http_listener(tenantgateway: TenantGateway) -> None:
     """R-108."""
-    made = planned(tenantgateway, route("tenant-foo", "app", HARBOR), inheriting=inheriting("alice.foo.example.com"))
-    assert [each for each in made.listeners if each.port == 80] == [
+    plan = planned(tenantgateway, route("tenant-foo", "app", HARBOR), inheriting=inheriting("alice.foo.example.com"))
+    assert [each for each in plan.listeners if each.port == 80] == [
         PlannedListener(name="http", protocol="HTTP", port=80)
     ]
 
 
-def test_http01_has_a_listener_and_a_certificate_a_hostname() -> None:
+def test_http01_has_one_listener_and_certificate_for_each_hostname() -> None:
     """R-109, R-112, R-113, R-151, R-312."""
-    made = planned(
+    plan = planned(
         gateway(),
         route("tenant-foo", "main", HARBOR, "b.foo.example.com"),
         route("tenant-foo", "canary", HARBOR),
         route("tenant-foo", "other", "c.foo.example.com"),
     )
-    assert hostnames(made) == ["b.foo.example.com", "c.foo.example.com", HARBOR]
-    assert [(each.dns_names, each.per_listener) for each in made.certificates] == [
+    assert hostnames(plan) == ["b.foo.example.com", "c.foo.example.com", HARBOR]
+    assert [(each.dns_names, each.per_listener) for each in plan.certificates] == [
         (("b.foo.example.com",), True),
         (("c.foo.example.com",), True),
         ((HARBOR,), True),
     ]
-    assert {each.certificate for each in made.listeners if each.protocol == "HTTPS"} == {
-        each.name for each in made.certificates
+    assert {each.certificate for each in plan.listeners if each.protocol == "HTTPS"} == {
+        each.name for each in plan.certificates
     }
 
 
-def test_a_hostname_of_a_child_is_served_from_the_owner() -> None:
-    """R-107, R-155, R-182: and children as such make nothing in HTTP-01."""
+def test_the_owner_serves_hostnames_of_its_children() -> None:
+    """R-107, R-155, R-182: children without routes add nothing in HTTP-01."""
     tenantgateway = gateway("tenant-root", apex="example.org")
-    made = planned(
+    plan = planned(
         tenantgateway,
         route("tenant-alice", "h", "harbor.alice.example.org"),
         inheriting=inheriting("alice.example.org"),
     )
-    assert [each.name for each in made.listeners] == ["http", "https-harbor-45348fe9"]
-    assert [each.name for each in made.certificates] == ["cozystack-harbor-45348fe9-tls"]
+    assert [each.name for each in plan.listeners] == ["http", "https-harbor-45348fe9"]
+    assert [each.name for each in plan.certificates] == ["cozystack-harbor-45348fe9-tls"]
 
 
-def test_a_route_that_goes_takes_its_listener_and_certificate() -> None:
+def test_a_removed_route_loses_its_listener_and_certificate() -> None:
     """R-101."""
     before = planned(gateway(), route("tenant-foo", "app", HARBOR))
-    after = planned(gateway(), current=as_made(gateway(), before))
+    after = planned(gateway(), current=existing_gateway(gateway(), before))
     assert [each.name for each in after.listeners] == ["http"]
     assert after.certificates == ()
 
 
 @pytest.mark.parametrize("tenantgateway", WILDCARD_MODES)
-def test_wildcard_modes_have_listeners_for_the_domain_and_its_children(tenantgateway: TenantGateway) -> None:
-    """R-114 to R-116, R-123, R-172: and none for a route."""
-    made = planned(tenantgateway, route("tenant-foo", "app", HARBOR), inheriting=inheriting("alice.foo.example.com"))
-    assert [(each.name, each.hostname) for each in made.listeners] == [
+def test_wildcard_modes_have_listeners_for_the_apex_and_its_children(tenantgateway: TenantGateway) -> None:
+    """R-114 to R-116, R-123, R-172: there is no listener for a single route."""
+    plan = planned(tenantgateway, route("tenant-foo", "app", HARBOR), inheriting=inheriting("alice.foo.example.com"))
+    assert [(each.name, each.hostname) for each in plan.listeners] == [
         ("http", ""),
         ("https", "*.foo.example.com"),
         ("https-apex", "foo.example.com"),
         ("https-child-alice-f2dcb550", "*.alice.foo.example.com"),
     ]
-    assert made.omitted == ()
+    assert plan.omitted == ()
 
 
-def test_dns01_has_one_certificate_for_all_of_them() -> None:
+def test_dns01_has_one_certificate_for_all_names() -> None:
     """R-159, R-174, R-176, R-308."""
     children = inheriting("bob.alice.foo.example.com", "alice.foo.example.com")
     (certificate,) = planned(gateway(cert_mode="dns01"), inheriting=children).certificates
@@ -115,45 +115,47 @@ def test_dns01_has_one_certificate_for_all_of_them() -> None:
     )
 
 
-def test_another_child_reorders_nothing() -> None:
+def test_another_child_does_not_reorder_the_dns_names() -> None:
     before = planned(gateway(cert_mode="dns01"), inheriting=inheriting("d.foo.example.com", "b.foo.example.com"))
     children = inheriting("c.foo.example.com", "b.foo.example.com", "d.foo.example.com")
     after = planned(gateway(cert_mode="dns01"), inheriting=children)
-    kept = [each for each in after.certificates[0].dns_names if "c.foo.example.com" not in each]
-    assert kept == list(before.certificates[0].dns_names)
-    current = as_made(gateway(cert_mode="dns01"), before)
+    others = [each for each in after.certificates[0].dns_names if "c.foo.example.com" not in each]
+    assert others == list(before.certificates[0].dns_names)
+    current = existing_gateway(gateway(cert_mode="dns01"), before)
     assert planned(gateway(cert_mode="dns01"), inheriting=children, current=current) == after
 
 
 def test_existing_secret_has_no_certificate_of_ours() -> None:
     """PEER-03."""
-    made = planned(gateway(cert_mode="existingSecret", wildcard_secret="ours"))
-    assert made.certificates == ()
-    assert {each.certificate for each in made.listeners if each.protocol == "HTTPS"} == {"ours"}
+    plan = planned(gateway(cert_mode="existingSecret", wildcard_secret="ours"))
+    assert plan.certificates == ()
+    assert {each.certificate for each in plan.listeners if each.protocol == "HTTPS"} == {"ours"}
 
 
-def test_existing_secret_without_a_secret_leaves_http_and_passthrough() -> None:
+def test_existing_secret_without_a_secret_has_only_http_and_passthrough() -> None:
     tenantgateway = gateway(cert_mode="existingSecret", passthrough=("api",))
-    made = planned(tenantgateway, inheriting=inheriting("alice.foo.example.com"))
-    assert [each.name for each in made.listeners] == ["http", "tls-api"]
-    assert omitted(made) == {"foo.example.com": "SecretMissing"}
+    plan = planned(tenantgateway, inheriting=inheriting("alice.foo.example.com"))
+    assert [each.name for each in plan.listeners] == ["http", "tls-api"]
+    assert omitted(plan) == {"foo.example.com": "SecretMissing"}
 
 
 @pytest.mark.parametrize("tenantgateway", WILDCARD_MODES)
 @pytest.mark.parametrize(
     "children",
     [
-        pytest.param((InheritingNamespace("tenant-x", "foo.example.com"),), id="R-178: the host of the parent"),
-        pytest.param((InheritingNamespace("cozy-dashboard", ""),), id="an attached system namespace has no host"),
+        pytest.param((InheritingNamespace("tenant-x", "foo.example.com"),), id="R-178: the same host as the owner"),
+        pytest.param((InheritingNamespace("cozy-dashboard", ""),), id="a system namespace without a host"),
         pytest.param((), id="none"),
     ],
 )
-def test_some_heirs_add_nothing(tenantgateway: TenantGateway, children: tuple[InheritingNamespace, ...]) -> None:
+def test_inheriting_namespaces_without_a_host_of_their_own_add_nothing(
+    tenantgateway: TenantGateway, children: tuple[InheritingNamespace, ...]
+) -> None:
     assert planned(tenantgateway, inheriting=children) == planned(tenantgateway)
 
 
 @pytest.mark.parametrize("tenantgateway", WILDCARD_MODES)
-def test_two_heirs_of_one_host_add_it_once(tenantgateway: TenantGateway) -> None:
+def test_two_inheriting_namespaces_with_one_host_add_it_once(tenantgateway: TenantGateway) -> None:
     """R-178."""
     one, other = (
         InheritingNamespace("tenant-a", "a.foo.example.com"),
@@ -166,32 +168,34 @@ def test_two_heirs_of_one_host_add_it_once(tenantgateway: TenantGateway) -> None
 @pytest.mark.parametrize(
     ("host", "reason"),
     [
-        pytest.param("customer1.example", "NoMatchingListenerHostname", id="PEER-22: a host of its own"),
-        pytest.param("evilfoo.example.com", "NoMatchingListenerHostname", id="one that ends alike"),
-        pytest.param("bad_host.foo.example.com", "UnsupportedValue", id="what is no domain"),
+        pytest.param("customer1.example", "NoMatchingListenerHostname", id="PEER-22: another domain"),
+        pytest.param("evilfoo.example.com", "NoMatchingListenerHostname", id="a domain with the same suffix"),
+        pytest.param("bad_host.foo.example.com", "UnsupportedValue", id="not a domain"),
         pytest.param("-a.foo.example.com", "UnsupportedValue", id="a label that begins with a dash"),
     ],
 )
-def test_a_bad_heir_is_left_out_and_the_others_stay(tenantgateway: TenantGateway, host: str, reason: str) -> None:
+def test_an_inheriting_namespace_with_an_invalid_host_is_omitted(
+    tenantgateway: TenantGateway, host: str, reason: str
+) -> None:
     """PEER-22, FACT-2, GW-18."""
     good = inheriting("alice.foo.example.com")
-    made = planned(tenantgateway, inheriting=(InheritingNamespace("tenant-bad", host), *good))
-    assert (made.listeners, made.certificates) == (
+    plan = planned(tenantgateway, inheriting=(InheritingNamespace("tenant-bad", host), *good))
+    assert (plan.listeners, plan.certificates) == (
         planned(tenantgateway, inheriting=good).listeners,
         planned(tenantgateway, inheriting=good).certificates,
     )
-    assert [(each.hostname, each.reason, each.namespace) for each in made.omitted] == [(host, reason, "tenant-bad")]
-    assert host in made.omitted[0].message
+    assert [(each.hostname, each.reason, each.namespace) for each in plan.omitted] == [(host, reason, "tenant-bad")]
+    assert host in plan.omitted[0].message
 
 
 def test_an_upper_case_host_is_served_in_lower_case() -> None:
     """FACT-5."""
-    made = planned(
+    plan = planned(
         gateway(cert_mode="dns01", apex="Foo.Example.com"),
         inheriting=(InheritingNamespace("a", "Alice.FOO.example.com"),),
     )
-    assert hostnames(made) == ["*.foo.example.com", "foo.example.com", "*.alice.foo.example.com"]
-    assert made.omitted == ()
+    assert hostnames(plan) == ["*.foo.example.com", "foo.example.com", "*.alice.foo.example.com"]
+    assert plan.omitted == ()
 
 
 @pytest.mark.parametrize("tenantgateway", EVERY_MODE)
@@ -199,82 +203,82 @@ def test_an_upper_case_host_is_served_in_lower_case() -> None:
     ("hostname", "reason"),
     [
         pytest.param("app.customer1.example", "NoMatchingListenerHostname", id="FACT-2: outside the apex"),
-        pytest.param("app.evilfoo.example.com", "NoMatchingListenerHostname", id="a domain that ends alike"),
+        pytest.param("app.evilfoo.example.com", "NoMatchingListenerHostname", id="a domain with the same suffix"),
         pytest.param("example.com", "NoMatchingListenerHostname", id="above the apex"),
         pytest.param("bad_name.foo.example.com", "UnsupportedValue", id="an underscore"),
         pytest.param("-a.foo.example.com", "UnsupportedValue", id="a label that begins with a dash"),
         pytest.param(f"{'a' * 64}.foo.example.com", "UnsupportedValue", id="a label of 64 characters"),
         pytest.param(f"{'a.' * 130}foo.example.com", "UnsupportedValue", id="more than 253 characters"),
-        pytest.param("*", "UnsupportedValue", id="everything"),
+        pytest.param("*", "UnsupportedValue", id="the wildcard of all domains"),
         pytest.param("a.*.foo.example.com", "UnsupportedValue", id="a wildcard in the middle"),
     ],
 )
-def test_a_bad_hostname_is_left_out_and_the_others_stay(
+def test_an_invalid_hostname_is_omitted_and_the_others_stay(
     tenantgateway: TenantGateway, hostname: str, reason: str
 ) -> None:
-    """FACT-2, GW-5, VAP-6: also on the route that has a good one besides."""
+    """FACT-2, GW-5, VAP-6: even on the same route."""
     good = route("tenant-b", "good", "a.foo.example.com")
     mixed = route("tenant-a", "mixed", hostname, HARBOR)
-    made, without = (
+    plan, without = (
         planned(tenantgateway, good, mixed),
         planned(tenantgateway, good, route("tenant-a", "mixed", HARBOR)),
     )
-    assert (made.listeners, made.certificates, made.ownership) == (
+    assert (plan.listeners, plan.certificates, plan.ownership) == (
         without.listeners,
         without.certificates,
         without.ownership,
     )
-    assert [(each.hostname, each.reason, each.route) for each in made.omitted] == [(hostname, reason, mixed.id)]
-    assert hostname in made.omitted[0].message
+    assert [(each.hostname, each.reason, each.route) for each in plan.omitted] == [(hostname, reason, mixed.id)]
+    assert hostname in plan.omitted[0].message
 
 
-def test_http01_serves_no_wildcard_and_lets_nobody_claim_by_one() -> None:
+def test_http01_rejects_wildcards() -> None:
     """R-117, FACT-4, GW-5."""
     wildcard = route("cozy-a", "all", "*.foo.example.com")
-    made = planned(gateway(), wildcard, route("tenant-foo", "app", HARBOR))
-    assert hostnames(made) == [HARBOR]
-    assert omitted(made) == {"*.foo.example.com": "UnsupportedValue"}
-    assert made.ownership.conflicts == {}
+    plan = planned(gateway(), wildcard, route("tenant-foo", "app", HARBOR))
+    assert hostnames(plan) == [HARBOR]
+    assert omitted(plan) == {"*.foo.example.com": "UnsupportedValue"}
+    assert plan.ownership.conflicts == {}
 
 
 @pytest.mark.parametrize("tenantgateway", WILDCARD_MODES)
 def test_wildcard_modes_let_routes_claim_wildcards(tenantgateway: TenantGateway) -> None:
     """R-209, PEER-07, GW-7, GW-9."""
     lost = route("tenant-foo", "app", HARBOR)
-    made = planned(tenantgateway, route("cozy-a", "all", "*.foo.example.com"), lost)
-    assert list(made.ownership.conflicts) == [lost.id]
-    assert made.omitted == ()
+    plan = planned(tenantgateway, route("cozy-a", "all", "*.foo.example.com"), lost)
+    assert list(plan.ownership.conflicts) == [lost.id]
+    assert plan.omitted == ()
 
 
 @pytest.mark.parametrize("tenantgateway", EVERY_MODE)
-def test_conflicts_are_judged_in_every_mode(tenantgateway: TenantGateway) -> None:
-    """R-205, R-209, PEER-07, GW-6, GW-7: there is no listener and no Certificate for the loser."""
+def test_conflicts_are_detected_in_every_mode(tenantgateway: TenantGateway) -> None:
+    """R-205, R-209, PEER-07, GW-6, GW-7: the loser has no listener and no Certificate."""
     lost = route("tenant-foo", "shadow", HARBOR)
-    made = planned(tenantgateway, lost, route("cozy-harbor", "harbor", HARBOR))
-    assert made.ownership.owners == {HARBOR: RouteId("cozy-harbor", "harbor", "HTTPRoute")}
-    assert list(made.ownership.conflicts) == [lost.id]
-    assert hostnames(made).count(HARBOR) == (1 if tenantgateway.cert_mode == "http01" else 0)
+    plan = planned(tenantgateway, lost, route("cozy-harbor", "harbor", HARBOR))
+    assert plan.ownership.owners == {HARBOR: RouteId("cozy-harbor", "harbor", "HTTPRoute")}
+    assert list(plan.ownership.conflicts) == [lost.id]
+    assert hostnames(plan).count(HARBOR) == (1 if tenantgateway.cert_mode == "http01" else 0)
 
 
-def test_an_apex_that_is_no_domain_leaves_the_listener_for_http() -> None:
-    made = planned(gateway(apex="bad_apex", passthrough=("api",)), route("a", "b", "x.bad_apex"))
-    assert [each.name for each in made.listeners] == ["http"]
-    assert made.certificates == ()
-    assert "bad_apex" in omitted(made)
+def test_an_invalid_apex_leaves_only_the_http_listener() -> None:
+    plan = planned(gateway(apex="bad_apex", passthrough=("api",)), route("a", "b", "x.bad_apex"))
+    assert [each.name for each in plan.listeners] == ["http"]
+    assert plan.certificates == ()
+    assert "bad_apex" in omitted(plan)
 
 
 @pytest.mark.parametrize(
     ("namespace", "parents", "plaintext"),
     [
-        pytest.param("tenant-foo", (ParentRef(),), True, id="of the owner, anywhere"),
-        pytest.param("tenant-foo", (ParentRef(port=443),), False, id="of the owner, on port 443"),
-        pytest.param("tenant-foo", (ParentRef(section="https"),), False, id="of the owner, on a section"),
-        pytest.param("tenant-foo", (ParentRef(section="http"),), False, id="of the owner, on port 80 by its wish"),
-        pytest.param("tenant-foo-bar", (ParentRef(),), False, id="of a namespace that port 80 does not admit"),
+        pytest.param("tenant-foo", (ParentRef(),), True, id="owner, no section and no port"),
+        pytest.param("tenant-foo", (ParentRef(port=443),), False, id="owner, port 443"),
+        pytest.param("tenant-foo", (ParentRef(section="https"),), False, id="owner, section https"),
+        pytest.param("tenant-foo", (ParentRef(section="http"),), False, id="owner, section http on purpose"),
+        pytest.param("tenant-foo-bar", (ParentRef(),), False, id="a namespace that port 80 does not admit"),
         pytest.param("cozy-cert-manager", (ParentRef(),), True, id="of cert-manager's namespace"),
     ],
 )
-def test_routes_that_port_80_serves_without_tls_are_named(
+def test_routes_that_port_80_serves_without_tls_are_listed(
     namespace: str, parents: tuple[ParentRef, ...], plaintext: bool
 ) -> None:
     """GW-12."""
@@ -282,8 +286,8 @@ def test_routes_that_port_80_serves_without_tls_are_named(
     assert planned(gateway(), app).plaintext == ((app.id,) if plaintext else ())
 
 
-def test_a_new_app_is_served_by_its_route_alone() -> None:
-    """R-156, R-157: nothing of the others changes, and without a route there is nothing."""
+def test_a_new_route_alone_adds_a_listener_and_a_certificate() -> None:
+    """R-156, R-157: other listeners do not change, and without a route there is none."""
     before = planned(gateway(), route("tenant-foo", "a", "a.foo.example.com"))
     after = planned(gateway(), route("tenant-foo", "a", "a.foo.example.com"), route("tenant-foo", "b", HARBOR))
     assert set(after.listeners) > set(before.listeners)
@@ -292,29 +296,31 @@ def test_a_new_app_is_served_by_its_route_alone() -> None:
 
 
 @pytest.mark.parametrize("tenantgateway", WILDCARD_MODES)
-def test_a_child_that_leaves_takes_its_listener_and_names(tenantgateway: TenantGateway) -> None:
-    """R-175, R-177, R-179: also one that has a gateway of its own from then on; what the Gateway has is no reason."""
+def test_a_removed_child_loses_its_listener_and_dns_names(tenantgateway: TenantGateway) -> None:
+    """R-175, R-177, R-179: also a child that gets its own gateway, and although the existing Gateway serves it."""
     before = planned(tenantgateway, inheriting=inheriting("alice.foo.example.com", "bob.foo.example.com"))
-    after = planned(tenantgateway, inheriting=inheriting("bob.foo.example.com"), current=as_made(tenantgateway, before))
+    after = planned(
+        tenantgateway, inheriting=inheriting("bob.foo.example.com"), current=existing_gateway(tenantgateway, before)
+    )
     assert after == planned(tenantgateway, inheriting=inheriting("bob.foo.example.com"))
     assert "*.alice.foo.example.com" not in hostnames(after)
 
 
 def test_one_hostname_on_two_gateways_is_no_conflict() -> None:
-    """R-149, R-210: a plan knows the routes of its own gateway."""
+    """R-149, R-210: a plan covers only the routes of its own gateway."""
     root, alice = gateway("tenant-root", apex="example.com"), gateway("tenant-alice")
     for tenantgateway, namespace in ((root, "cozy-a"), (alice, "tenant-alice")):
-        made = planned(tenantgateway, route(namespace, "app", HARBOR))
-        assert made.ownership.conflicts == {}
-        assert hostnames(made) == [HARBOR]
+        plan = planned(tenantgateway, route(namespace, "app", HARBOR))
+        assert plan.ownership.conflicts == {}
+        assert hostnames(plan) == [HARBOR]
 
 
-def test_a_switch_of_the_mode_leaves_nothing_of_the_other_mode() -> None:
+def test_a_plan_after_a_change_of_mode_is_that_of_the_new_mode() -> None:
     """R-154, R-158."""
     http01, dns01 = gateway(), gateway(cert_mode="dns01")
     app = route("tenant-foo", "app", HARBOR)
-    there = as_made(http01, planned(http01, app))
+    there = existing_gateway(http01, planned(http01, app))
     assert planned(dns01, app, current=there) == planned(dns01, app)
-    back = as_made(dns01, planned(dns01, app))
+    back = existing_gateway(dns01, planned(dns01, app))
     assert planned(http01, app, current=back) == planned(http01, app)
     assert [each.name for each in planned(dns01, app).certificates] == ["cozystack-gateway-tls"]

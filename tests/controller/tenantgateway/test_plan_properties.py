@@ -1,4 +1,4 @@
-"""What holds of the plan of any TenantGateway, whatever its heirs and routes ask for."""
+"""Properties of the plan of any TenantGateway, with any inheriting namespaces and routes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from controller.tenantgateway.listeners import MAX_DNS_NAMES, MAX_LISTENERS
 from controller.tenantgateway.model import InheritingNamespace, ParentRef, Plan, Route, RouteKind, TenantGateway
 from controller.tenantgateway.render.certificates import render_certificates
 from controller.tenantgateway.render.gateway import render_gateway
-from tests.controller.tenantgateway.gateway_builders import admitted, as_made, gateway, planned, route
+from tests.controller.tenantgateway.gateway_builders import assert_admitted, existing_gateway, gateway, planned, route
 
 APEX = "foo.example.com"
-# of Gateway API
+# patterns of Gateway API
 LISTENER_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 HOSTNAME = re.compile(rf"(\*\.)?{LISTENER_NAME.pattern}")
 
@@ -43,7 +43,7 @@ kinds: st.SearchStrategy[RouteKind] = st.sampled_from(["HTTPRoute", "HTTPRoute",
 
 
 @st.composite
-def some_routes(draw: st.DrawFn) -> tuple[Route, ...]:
+def any_routes(draw: st.DrawFn) -> tuple[Route, ...]:
     ids = draw(st.sets(st.tuples(namespaces, st.sampled_from("abcd"), kinds), max_size=8))
     return tuple(
         route(namespace, name, *draw(st.lists(hostnames, max_size=16)), kind=kind, parents=draw(parents))
@@ -51,8 +51,8 @@ def some_routes(draw: st.DrawFn) -> tuple[Route, ...]:
     )
 
 
-some_inheriting = st.lists(st.builds(InheritingNamespace, namespaces, hostnames), max_size=70).map(tuple)
-some_gateways = st.builds(
+any_inheriting = st.lists(st.builds(InheritingNamespace, namespaces, hostnames), max_size=70).map(tuple)
+any_tenantgateways = st.builds(
     gateway,
     apex=st.sampled_from([APEX, APEX, APEX, "Foo.Example.Com", "", "*", f"{'a' * 60}." * 4 + "example.com"]),
     name=st.sampled_from(["cozystack", "cozystack", "t" * 200, "t" * 253]),
@@ -67,23 +67,23 @@ some_gateways = st.builds(
 many_examples = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 
 
-def everything(made: Plan) -> tuple[object, ...]:
-    """A plan but for what it says about one bad thing."""
-    return made.listeners, made.certificates, made.ownership, made.plaintext
+def without_omitted(plan: Plan) -> tuple[object, ...]:
+    """The plan except for its omitted hostnames."""
+    return plan.listeners, plan.certificates, plan.ownership, plan.plaintext
 
 
 @many_examples
-@given(some_gateways, some_inheriting, some_routes())
-def test_the_gateway_is_one_that_gateway_api_admits(
+@given(any_tenantgateways, any_inheriting, any_routes())
+def test_every_planned_gateway_is_valid_for_gateway_api(
     tenantgateway: TenantGateway, inheriting: tuple[InheritingNamespace, ...], routes: tuple[Route, ...]
 ) -> None:
     """FACT-2, FACT-4 to FACT-7, GW-4, GW-5, R-117, R-124."""
-    made = planned(tenantgateway, *routes, inheriting=inheriting)
+    plan = planned(tenantgateway, *routes, inheriting=inheriting)
     apex = tenantgateway.apex.lower()
-    assert 1 <= len(made.listeners) <= MAX_LISTENERS
-    assert len({each.name for each in made.listeners}) == len(made.listeners)
-    assert len({(each.port, each.protocol, each.hostname) for each in made.listeners}) == len(made.listeners)
-    for each in made.listeners:
+    assert 1 <= len(plan.listeners) <= MAX_LISTENERS
+    assert len({each.name for each in plan.listeners}) == len(plan.listeners)
+    assert len({(each.port, each.protocol, each.hostname) for each in plan.listeners}) == len(plan.listeners)
+    for each in plan.listeners:
         assert LISTENER_NAME.fullmatch(each.name)
         assert len(each.name) <= 253
         if each.port == 443:
@@ -95,18 +95,18 @@ def test_the_gateway_is_one_that_gateway_api_admits(
 
 
 @many_examples
-@given(some_gateways, some_inheriting, some_routes())
+@given(any_tenantgateways, any_inheriting, any_routes())
 def test_every_certificate_can_be_signed_and_is_used(
     tenantgateway: TenantGateway, inheriting: tuple[InheritingNamespace, ...], routes: tuple[Route, ...]
 ) -> None:
     """GW-18, R-143, R-178."""
-    made = planned(tenantgateway, *routes, inheriting=inheriting)
-    assert {each.name for each in made.certificates} == (
-        {each.certificate for each in made.listeners if each.certificate}
+    plan = planned(tenantgateway, *routes, inheriting=inheriting)
+    assert {each.name for each in plan.certificates} == (
+        {each.certificate for each in plan.listeners if each.certificate}
         if tenantgateway.cert_mode != "existingSecret"
         else set()
     )
-    for each in made.certificates:
+    for each in plan.certificates:
         assert len(each.name) <= 253
         assert 1 <= len(each.dns_names) <= MAX_DNS_NAMES
         assert len(set(each.dns_names)) == len(each.dns_names)
@@ -114,8 +114,8 @@ def test_every_certificate_can_be_signed_and_is_used(
 
 
 @many_examples
-@given(some_gateways, some_inheriting, some_routes(), st.randoms(use_true_random=False))
-def test_the_order_of_things_does_not_matter(
+@given(any_tenantgateways, any_inheriting, any_routes(), st.randoms(use_true_random=False))
+def test_the_plan_does_not_depend_on_the_order_of_its_input(
     tenantgateway: TenantGateway, inheriting: tuple[InheritingNamespace, ...], routes: tuple[Route, ...], random: Random
 ) -> None:
     """R-201."""
@@ -131,12 +131,12 @@ def test_the_order_of_things_does_not_matter(
 
 
 @many_examples
-@given(some_gateways, some_inheriting, some_routes())
-def test_what_is_made_of_a_gateway_that_is_so_made_changes_nothing(
+@given(any_tenantgateways, any_inheriting, any_routes())
+def test_planning_a_gateway_again_changes_nothing(
     tenantgateway: TenantGateway, inheriting: tuple[InheritingNamespace, ...], routes: tuple[Route, ...]
 ) -> None:
     """R-102."""
-    current = as_made(tenantgateway, planned(tenantgateway, *routes, inheriting=inheriting))
+    current = existing_gateway(tenantgateway, planned(tenantgateway, *routes, inheriting=inheriting))
     again = planned(tenantgateway, *routes, inheriting=inheriting, current=current)
     assert merge_patch(current, render_gateway(tenantgateway, again)) == {}
 
@@ -154,81 +154,83 @@ BAD = st.sampled_from(
 
 
 @many_examples
-@given(some_gateways.filter(lambda each: each.apex == APEX), some_inheriting, some_routes(), BAD)
-def test_a_bad_hostname_changes_nothing_of_the_others(
+@given(any_tenantgateways.filter(lambda each: each.apex == APEX), any_inheriting, any_routes(), BAD)
+def test_an_invalid_hostname_changes_nothing_else(
     tenantgateway: TenantGateway, inheriting: tuple[InheritingNamespace, ...], routes: tuple[Route, ...], bad: str
 ) -> None:
-    """FACT-2, FACT-4, GW-5: a route of the best rank, which would win whatever it could."""
+    """FACT-2, FACT-4, GW-5: even on a route of the highest rank."""
     first = route("cozy-0", "bad", bad)
     before, after = (
         planned(tenantgateway, *routes, inheriting=inheriting),
         planned(tenantgateway, *routes, first, inheriting=inheriting),
     )
-    assert everything(after) == everything(before)
+    assert without_omitted(after) == without_omitted(before)
     assert [each.hostname for each in after.omitted if each.route == first.id] == [bad]
     assert [each for each in after.omitted if each.route != first.id] == list(before.omitted)
 
 
 @many_examples
 @given(
-    some_gateways.filter(lambda each: each.apex == APEX),
-    some_inheriting,
-    some_routes(),
+    any_tenantgateways.filter(lambda each: each.apex == APEX),
+    any_inheriting,
+    any_routes(),
     BAD.filter(lambda bad: bad != "*"),
 )
-def test_a_bad_heir_changes_nothing_of_the_others(
+def test_an_invalid_inheriting_namespace_changes_nothing_else(
     tenantgateway: TenantGateway, inheriting: tuple[InheritingNamespace, ...], routes: tuple[Route, ...], bad: str
 ) -> None:
     """PEER-22, GW-18."""
     before = planned(tenantgateway, *routes, inheriting=inheriting)
-    assert everything(
+    assert without_omitted(
         planned(tenantgateway, *routes, inheriting=(*inheriting, InheritingNamespace("tenant-bad", bad)))
-    ) == everything(before)
+    ) == without_omitted(before)
 
 
 @many_examples
-@given(some_gateways, some_inheriting, some_routes(), numbered)
-def test_one_more_route_takes_no_listener_that_is_there(
+@given(any_tenantgateways, any_inheriting, any_routes(), numbered)
+def test_a_new_route_removes_no_existing_listener(
     tenantgateway: TenantGateway, inheriting: tuple[InheritingNamespace, ...], routes: tuple[Route, ...], hostname: str
 ) -> None:
-    """GW-4: what works stays."""
+    """GW-4: existing listeners are kept."""
     before = planned(tenantgateway, *routes, inheriting=inheriting)
     more = route("cozy-0", "more", hostname)
-    after = planned(tenantgateway, *routes, more, inheriting=inheriting, current=as_made(tenantgateway, before))
+    after = planned(
+        tenantgateway, *routes, more, inheriting=inheriting, current=existing_gateway(tenantgateway, before)
+    )
     assert {each.name for each in before.listeners} <= {each.name for each in after.listeners}
 
 
 @many_examples
-@given(some_gateways, some_routes())
-def test_every_hostname_that_is_claimed_is_owned_refused_or_left_out(
+@given(any_tenantgateways, any_routes())
+def test_every_claimed_hostname_is_owned_lost_or_omitted(
     tenantgateway: TenantGateway, routes: tuple[Route, ...]
 ) -> None:
-    """R-204: nothing is dropped without a word."""
-    made = planned(tenantgateway, *routes)
-    omitted = {(each.route, each.hostname) for each in made.omitted}
+    """R-204: no hostname is dropped without a message."""
+    plan = planned(tenantgateway, *routes)
+    omitted = {(each.route, each.hostname) for each in plan.omitted}
     for each in filter(claims, routes):
-        refused = {refusal.hostname for refusal in made.ownership.conflicts.get(each.id, ())}
+        refused = {refusal.hostname for refusal in plan.ownership.conflicts.get(each.id, ())}
         for hostname in {name.lower().removesuffix(".") for name in each.hostnames}:
-            owner = made.ownership.owners.get(hostname)
+            owner = plan.ownership.owners.get(hostname)
             owned = owner is not None and owner.namespace == each.id.namespace
             assert owned or hostname in refused or (each.id, hostname) in omitted
-    assert all(each.message and each.reason for each in made.omitted)
+    assert all(each.message and each.reason for each in plan.omitted)
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(some_gateways, some_inheriting, some_routes())
-def test_the_schemas_take_whatever_is_rendered(
+@given(any_tenantgateways, any_inheriting, any_routes())
+def test_every_rendered_object_is_valid_by_its_schema(
     tenantgateway: TenantGateway, inheriting: tuple[InheritingNamespace, ...], routes: tuple[Route, ...]
 ) -> None:
-    made = planned(tenantgateway, *routes, inheriting=inheriting)
-    admitted(
+    plan = planned(tenantgateway, *routes, inheriting=inheriting)
+    assert_admitted(
         "gateway-api/gateway.networking.k8s.io_gateways.yaml",
-        drop_nulls(render_gateway(tenantgateway, made)),
+        drop_nulls(render_gateway(tenantgateway, plan)),
         api_version="gateway.networking.k8s.io/v1",
         kind="Gateway",
     )
-    for each in render_certificates(tenantgateway, made):
-        admitted(
+    for each in render_certificates(tenantgateway, plan):
+        assert_admitted(
             "cert-manager/cert-manager.io_certificates.yaml",
             each,
             api_version="cert-manager.io/v1",
@@ -237,6 +239,6 @@ def test_the_schemas_take_whatever_is_rendered(
 
 
 @pytest.mark.parametrize("mode", ["http01", "dns01", "existingSecret"])
-def test_the_empty_apex_is_survived(mode: str) -> None:
+def test_an_empty_apex_leaves_only_the_http_listener(mode: str) -> None:
     """FACT-9."""
     assert [each.name for each in planned(gateway(apex="", cert_mode=mode)).listeners] == ["http"]

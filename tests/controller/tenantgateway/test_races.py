@@ -1,4 +1,4 @@
-"""What changes between the look and the write is no fault of anybody, and is not told as one."""
+"""Objects that change between a read and a write are not reported as errors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key
 from registry.cluster.interface import ClusterResource
 from registry.tenantgateway.types import TENANTGATEWAYS
-from tests.controller.tenantgateway.gateway_world import CERTIFICATES, GATEWAYS, World, in_world, pass_through
+from tests.controller.tenantgateway.gateway_world import CERTIFICATES, GATEWAYS, World, run_in_world, run_until_settled
 
 TERMINATING = StatusError(
     403,
@@ -17,14 +17,14 @@ TERMINATING = StatusError(
 )
 
 
-def _faults_told(world: World) -> list[str]:
-    return [name for kind, name, _, reason in world.told.events if reason == "ReconcileError"]
+def _reconcile_errors(world: World) -> list[str]:
+    return [name for kind, name, _, reason in world.recorder.events if reason == "ReconcileError"]
 
 
-def test_an_object_that_goes_before_it_is_written_to_is_made_anew_without_a_word() -> None:
+def test_an_object_deleted_before_a_write_is_recreated_without_an_error() -> None:
     async def main(world: World) -> None:
-        world.ask()
-        await pass_through(world)
+        world.add_tenantgateway()
+        await run_until_settled(world)
         counting, gone = world.cluster.before, list[str]()
         assert counting is not None
 
@@ -39,44 +39,44 @@ def test_an_object_that_goes_before_it_is_written_to_is_made_anew_without_a_word
             world.route("cozy-harbor", "harbor", "harbor.foo.example.com")
         assert gone == ["cozystack"]
         assert world.listeners() == ["harbor.foo.example.com"]
-        assert _faults_told(world) == []
+        assert _reconcile_errors(world) == []
 
-    in_world(main)
+    run_in_world(main)
 
 
-def test_what_is_refused_as_its_namespace_is_going_is_not_tried_again() -> None:
+def test_a_write_to_a_terminating_namespace_is_not_retried() -> None:
     async def main(world: World) -> None:
-        world.ask()
-        await pass_through(world)
-        world.broken["create", "gateways", "cozystack"] = TERMINATING
+        world.add_tenantgateway()
+        await run_until_settled(world)
+        world.failing_calls["create", "gateways", "cozystack"] = TERMINATING
         world.calls.clear()
         async with world.running():
             await world.cluster.delete(GATEWAYS, "tenant-foo", "cozystack")
         assert world.calls.count(("create", "gateways", "cozystack")) == 1
-        assert _faults_told(world) == []
+        assert _reconcile_errors(world) == []
 
-    in_world(main)
+    run_in_world(main)
 
 
-def test_another_refusal_beside_that_of_a_going_namespace_is_tried_again() -> None:
+def test_another_error_beside_a_terminating_namespace_is_retried() -> None:
     async def main(world: World) -> None:
-        world.ask()
-        world.broken["create", "gateways", "cozystack"] = TERMINATING
-        world.broken["create", "issuers", "cozystack-gateway"] = StatusError(503, "ServiceUnavailable", "away")
+        world.add_tenantgateway()
+        world.failing_calls["create", "gateways", "cozystack"] = TERMINATING
+        world.failing_calls["create", "issuers", "cozystack-gateway"] = StatusError(503, "ServiceUnavailable", "away")
         async with world.running():
             pass
         assert world.calls.count(("create", "issuers", "cozystack-gateway")) > 1
 
-    in_world(main)
+    run_in_world(main)
 
 
-def test_a_namespace_that_is_going_is_no_fault_of_its_tenantgateway() -> None:
+def test_a_terminating_namespace_is_not_reported_as_an_error() -> None:
     async def main(world: World) -> None:
-        world.ask()
-        world.broken["create", "gateways", "cozystack"] = TERMINATING
+        world.add_tenantgateway()
+        world.failing_calls["create", "gateways", "cozystack"] = TERMINATING
         async with world.running():
             await world.cluster.delete(TENANTGATEWAYS, "tenant-foo", "cozystack")
-        assert _faults_told(world) == []
+        assert _reconcile_errors(world) == []
         assert await world.names(CERTIFICATES) == []
 
-    in_world(main)
+    run_in_world(main)

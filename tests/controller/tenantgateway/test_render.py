@@ -1,4 +1,4 @@
-"""What is written for a TenantGateway, as files, and how it meets what is there."""
+"""Rendered objects, compared with golden files and schemas, and their patches to existing objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from controller.tenantgateway.render.issuer import IssuerNotRenderable, render_i
 from controller.tenantgateway.render.redirect import render_redirect
 from registry.names import GATEWAY_LABEL
 from tests.controller.golden_files import assert_golden
-from tests.controller.tenantgateway.gateway_builders import admitted, gateway, planned, route
+from tests.controller.tenantgateway.gateway_builders import assert_admitted, gateway, planned, route
 
 PASSTHROUGH = ("api", "vm-exportproxy", "cdi-uploadproxy")
 GATEWAYS = {
@@ -67,30 +67,30 @@ def solver_of(issuer: Object) -> Object:
 
 
 def defaulted_gateway(rendered: Object) -> Object:
-    """As Gateway API's defaults leave it, and an operator's hand and the host add to it."""
-    made = dict(drop_nulls(rendered))
-    made["metadata"] = {**made["metadata"], "resourceVersion": "7", "annotations": {"note": "operator's"}}
-    made["spec"] = {
-        **made["spec"],
+    """The Gateway with server-side defaults and with fields that an operator has added."""
+    plan = dict(drop_nulls(rendered))
+    plan["metadata"] = {**plan["metadata"], "resourceVersion": "7", "annotations": {"note": "operator's"}}
+    plan["spec"] = {
+        **plan["spec"],
         "addresses": [{"type": "IPAddress", "value": "192.0.2.1"}],
         "infrastructure": {"labels": {"team": "net"}},
     }
-    return made
+    return plan
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_gateway_of_each_mode(mode: str) -> None:
-    """R-106, R-112, R-114, R-115, R-118: the golden file, which Gateway API's schema takes."""
+    """R-106, R-112, R-114, R-115, R-118: it equals the golden file and is valid by Gateway API's schema."""
     rendered = render_gateway(GATEWAYS[mode], plan_of(GATEWAYS[mode]))
     assert_golden(f"tenantgateway/gateway-{mode}", rendered)
-    admitted(GATEWAY_CRD, rendered, api_version=GATEWAY_API, kind="Gateway")
+    assert_admitted(GATEWAY_CRD, rendered, api_version=GATEWAY_API, kind="Gateway")
 
 
 def test_the_gateway_with_shared_kinds() -> None:
     """PEER-01, GW-3."""
     rendered = render_gateway(GATEWAYS["http01"], plan_of(GATEWAYS["http01"]), port443_kinds="shared")
     assert_golden("tenantgateway/gateway-http01-shared", rendered)
-    admitted(GATEWAY_CRD, rendered, api_version=GATEWAY_API, kind="Gateway")
+    assert_admitted(GATEWAY_CRD, rendered, api_version=GATEWAY_API, kind="Gateway")
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -99,7 +99,7 @@ def test_the_certificates_of_each_mode(mode: str) -> None:
     certificates = list(render_certificates(GATEWAYS[mode], plan_of(GATEWAYS[mode])))
     assert_golden(f"tenantgateway/certificates-{mode}", certificates)
     for each in certificates:
-        admitted(CERTIFICATE_CRD, each, api_version=CERT_MANAGER, kind="Certificate")
+        assert_admitted(CERTIFICATE_CRD, each, api_version=CERT_MANAGER, kind="Certificate")
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -107,7 +107,7 @@ def test_the_redirect_is_the_same_in_each_mode(mode: str) -> None:
     """R-183 to R-187, R-139."""
     rendered = render_redirect(GATEWAYS[mode])
     assert_golden("tenantgateway/redirect", rendered)
-    admitted(HTTPROUTE_CRD, rendered, api_version=GATEWAY_API, kind="HTTPRoute")
+    assert_admitted(HTTPROUTE_CRD, rendered, api_version=GATEWAY_API, kind="HTTPRoute")
 
 
 def dns01(provider: str, **settings: object) -> TenantGateway:
@@ -117,7 +117,7 @@ def dns01(provider: str, **settings: object) -> TenantGateway:
 
 ISSUERS = [
     pytest.param("http01", gateway(), id="http01"),
-    pytest.param("dns01-default", gateway(cert_mode="dns01"), id="R-160, R-161: cloudflare, and its Secret"),
+    pytest.param("dns01-default", gateway(cert_mode="dns01"), id="R-160, R-161: cloudflare and its Secret by default"),
     pytest.param(
         "dns01-cloudflare",
         dns01("cloudflare", apiTokenSecretRef={"name": "cf", "key": "token"}),
@@ -129,7 +129,7 @@ ISSUERS = [
         id="R-164: route53 with a Secret",
     ),
     pytest.param(
-        "dns01-route53-irsa", dns01("route53", region="eu-central-1"), id="R-163, PEER-16: route53 without one"
+        "dns01-route53-irsa", dns01("route53", region="eu-central-1"), id="R-163, PEER-16: route53 without a Secret"
     ),
     pytest.param("dns01-digitalocean", dns01("digitalocean"), id="R-165: digitalocean"),
     pytest.param(
@@ -140,17 +140,17 @@ ISSUERS = [
     pytest.param(
         "dns01-rfc2136-nameserver",
         dns01("rfc2136", nameserver="192.0.2.53:5353"),
-        id="R-168, PEER-17: rfc2136 without one",
+        id="R-168, PEER-17: rfc2136 without a key",
     ),
 ]
 
 
 @pytest.mark.parametrize(("name", "tenantgateway"), ISSUERS)
 def test_the_issuer_of_each_solver(name: str, tenantgateway: TenantGateway) -> None:
-    """R-141, R-142, R-144, R-169: the golden file, which cert-manager's schema takes."""
+    """R-141, R-142, R-144, R-169: it equals the golden file and is valid by cert-manager's schema."""
     rendered = render_issuer(tenantgateway, Server())
     assert_golden(f"tenantgateway/issuer-{name}", rendered)
-    admitted(ISSUER_CRD, rendered, api_version=CERT_MANAGER, kind="Issuer")
+    assert_admitted(ISSUER_CRD, rendered, api_version=CERT_MANAGER, kind="Issuer")
 
 
 @pytest.mark.parametrize(
@@ -162,14 +162,14 @@ def test_the_issuer_of_each_solver(name: str, tenantgateway: TenantGateway) -> N
         pytest.param({"provider": "linode"}, "cloudflare, route53, digitalocean, rfc2136", id="R-173"),
     ],
 )
-def test_an_issuer_that_lacks_something_names_it(dns01: Mapping[str, object], named: str) -> None:
+def test_the_error_of_an_incomplete_issuer_names_the_field(dns01: Mapping[str, object], named: str) -> None:
     with pytest.raises(IssuerNotRenderable, match=named):
         issuer_of(dns01)
 
 
 @pytest.mark.parametrize("provider", ["cloudflare", "route53", "digitalocean", "rfc2136"])
-def test_the_solver_is_of_one_provider(provider: str) -> None:
-    """R-092, R-170: whatever other blocks there are."""
+def test_only_the_chosen_provider_is_rendered(provider: str) -> None:
+    """R-092, R-170: blocks of other providers are ignored."""
     blocks = {
         "route53": {"region": "eu"},
         "rfc2136": {"nameserver": "192.0.2.53"},
@@ -179,19 +179,19 @@ def test_the_solver_is_of_one_provider(provider: str) -> None:
     assert list(solver_of(issuer_of({"provider": provider, **blocks}))["dns01"]) == [provider]
 
 
-def test_another_acme_server_is_an_entry_of_the_settings() -> None:
-    """R-145 to R-148, GW-21: with an account's e-mail and the authority that signs the server."""
+def test_the_settings_of_an_acme_server_are_rendered() -> None:
+    """R-145 to R-148, GW-21: URL, e-mail of the account, and CA of the server."""
     server = Server("https://ca.example.org/acme", "ops@example.org", "-----BEGIN CERTIFICATE-----\nx\n")
     rendered = render_issuer(gateway(), server)
     acme = rendered["spec"]["acme"]
     assert (acme["server"], acme["email"]) == ("https://ca.example.org/acme", "ops@example.org")
     assert acme["caBundle"] == "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCngK"
     assert render_issuer(gateway(), Server(ca_bundle="eA=="))["spec"]["acme"]["caBundle"] == "eA=="
-    admitted(ISSUER_CRD, rendered, api_version=CERT_MANAGER, kind="Issuer")
+    assert_admitted(ISSUER_CRD, rendered, api_version=CERT_MANAGER, kind="Issuer")
 
 
-def test_an_owner_is_a_boundary_of_its_own() -> None:
-    """R-149, R-150: names are per namespace, and so is the account."""
+def test_each_owner_has_its_own_issuer_and_account() -> None:
+    """R-149, R-150: the Issuer and its account are objects of the owner's namespace."""
     issuer = render_issuer(gateway("tenant-alice"), Server())
     assert (issuer["metadata"]["namespace"], issuer["metadata"]["name"]) == ("tenant-alice", "cozystack-gateway")
     assert issuer["spec"]["acme"]["privateKeySecretRef"] == {"name": "cozystack-acme-account"}
@@ -199,7 +199,7 @@ def test_an_owner_is_a_boundary_of_its_own() -> None:
     assert (parent["namespace"], parent["name"], parent["sectionName"]) == ("tenant-alice", "cozystack", "http")
 
 
-def test_everything_is_owned_by_the_tenantgateway() -> None:
+def test_all_rendered_objects_are_owned_by_the_tenantgateway() -> None:
     """R-103."""
     tenantgateway = GATEWAYS["http01"]
     for each in (
@@ -219,7 +219,7 @@ def test_everything_is_owned_by_the_tenantgateway() -> None:
         assert each["metadata"]["namespace"] == "tenant-foo"
 
 
-def test_names_are_literals_for_every_owner() -> None:
+def test_object_names_are_the_same_for_every_owner() -> None:
     """R-083, R-185, R-227, R-228, R-299."""
     tenantgateway = GATEWAYS["dns01"]
     assert render_gateway(tenantgateway, plan_of(tenantgateway))["metadata"]["name"] == "cozystack"
@@ -228,7 +228,7 @@ def test_names_are_literals_for_every_owner() -> None:
     assert render_redirect(tenantgateway)["metadata"]["name"] == "cozystack-http-redirect"
 
 
-def test_the_label_selects_the_certificates_of_hostnames() -> None:
+def test_only_certificates_of_single_hostnames_have_the_label() -> None:
     """R-153, R-229."""
     marked = {
         mode: [
@@ -241,8 +241,8 @@ def test_the_label_selects_the_certificates_of_hostnames() -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_port_443_admits_the_namespaces_of_the_owner_only(mode: str) -> None:
-    """R-130, R-131, R-138, PEER-11: nothing more than the label, which an attacker's namespace does not have."""
+def test_port_443_admits_only_namespaces_with_the_label_of_the_owner(mode: str) -> None:
+    """R-130, R-131, R-138, PEER-11: an attacker's namespace lacks the label."""
     for listener in listeners_of(GATEWAYS[mode]).values():
         namespaces = listener["allowedRoutes"]["namespaces"]
         assert namespaces["from"] == "Selector"
@@ -253,10 +253,10 @@ def test_port_443_admits_the_namespaces_of_the_owner_only(mode: str) -> None:
 @pytest.mark.parametrize(
     ("namespace", "admitted_"),
     [
-        pytest.param("tenant-foo", True, id="the owner's, for the redirect and the solvers"),
-        pytest.param("cozy-cert-manager", True, id="R-311, R-323: cert-manager's"),
-        pytest.param("cozy-harbor", False, id="R-133: not an attached one's"),
-        pytest.param("tenant-foo-alice", False, id="R-140: not an heir's"),
+        pytest.param("tenant-foo", True, id="the owner, for the redirect and ACME solvers"),
+        pytest.param("cozy-cert-manager", True, id="R-311, R-323: cert-manager"),
+        pytest.param("cozy-harbor", False, id="R-133: an attached namespace"),
+        pytest.param("tenant-foo-alice", False, id="R-140: an inheriting namespace"),
     ],
 )
 def test_port_80_admits_two_namespaces(namespace: str, admitted_: bool) -> None:
@@ -271,8 +271,8 @@ def test_port_80_admits_two_namespaces(namespace: str, admitted_: bool) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("port443_kinds", ["separate", "shared"])
-def test_kinds_hold_what_a_listener_is_for_and_nothing_unguarded(mode: str, port443_kinds: str) -> None:
-    """R-134, R-135, R-136, PEER-01, FACT-8, VAP-3: in both settings."""
+def test_allowed_kinds_match_the_protocol_and_are_covered_by_policies(mode: str, port443_kinds: str) -> None:
+    """R-134, R-135, R-136, PEER-01, FACT-8, VAP-3: for both values of port443Kinds."""
     for listener in listeners_of(GATEWAYS[mode], port443_kinds=port443_kinds).values():
         kinds = [each["kind"] for each in listener["allowedRoutes"]["kinds"]]
         own = "TLSRoute" if listener["protocol"] == "TLS" else "HTTPRoute"
@@ -288,26 +288,26 @@ def test_no_two_listeners_share_port_protocol_and_hostname(mode: str) -> None:
     assert len(set(triples)) == len(triples)
 
 
-def test_the_class_is_the_one_that_was_given() -> None:
-    """R-089, R-125, CHOICE-6: a misspelt one too."""
+def test_the_class_name_is_passed_on_unchanged() -> None:
+    """R-089, R-125, CHOICE-6: even a misspelt one."""
     assert gateway_of(gateway(class_name="cillium"))["spec"]["gatewayClassName"] == "cillium"
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_operators_address_and_infrastructure_stay(mode: str) -> None:
-    """GW-20, GW-22, R-126, R-129: neither wiped by a change of the listeners, nor a reason to write."""
+def test_addresses_and_infrastructure_of_the_operator_are_kept(mode: str) -> None:
+    """GW-20, GW-22, R-126, R-129: a change of the listeners keeps them, and they cause no write."""
     tenantgateway = GATEWAYS[mode]
-    there = defaulted_gateway(render_gateway(tenantgateway, plan_of(tenantgateway)))
-    assert merge_patch(there, render_gateway(tenantgateway, plan_of(tenantgateway))) == {}
-    assert set(there["spec"]) - {"addresses", "infrastructure"} == {"gatewayClassName", "listeners"}
+    existing = defaulted_gateway(render_gateway(tenantgateway, plan_of(tenantgateway)))
+    assert merge_patch(existing, render_gateway(tenantgateway, plan_of(tenantgateway))) == {}
+    assert set(existing["spec"]) - {"addresses", "infrastructure"} == {"gatewayClassName", "listeners"}
 
-    fewer = merge_patch(there, render_gateway(tenantgateway, planned(tenantgateway)))
+    fewer = merge_patch(existing, render_gateway(tenantgateway, planned(tenantgateway)))
     assert set(fewer) <= {"spec"}
     assert set(fewer.get("spec", {})) <= {"listeners"}
 
 
 def test_a_second_pass_over_defaulted_objects_changes_nothing() -> None:
-    """R-102, GW-20: with what the schemas fill in."""
+    """R-102, GW-20: with defaults of the schemas filled in."""
     tenantgateway = GATEWAYS["http01"]
     redirect = drop_nulls(render_redirect(tenantgateway))
     redirect["spec"]["rules"][0]["timeouts"] = {}
@@ -320,42 +320,42 @@ def test_a_second_pass_over_defaulted_objects_changes_nothing() -> None:
     assert merge_patch(certificate, render_certificates(tenantgateway, plan_of(tenantgateway))[0]) == {}
 
 
-def test_what_somebody_adds_to_a_listener_goes_again() -> None:
-    """A selector that is wider, or a hostname on port 80, is no addition of the operator's."""
+def test_fields_added_to_a_listener_are_removed() -> None:
+    """A wider selector or a hostname on port 80 is not left to the operator."""
     tenantgateway = GATEWAYS["http01"]
-    there = gateway_of(tenantgateway)
-    there["spec"]["listeners"][0]["hostname"] = "only.foo.example.com"
+    existing = gateway_of(tenantgateway)
+    existing["spec"]["listeners"][0]["hostname"] = "only.foo.example.com"
     assert (
-        merge_patch(there, render_gateway(tenantgateway, plan_of(tenantgateway)))["spec"]["listeners"][0].get(
+        merge_patch(existing, render_gateway(tenantgateway, plan_of(tenantgateway)))["spec"]["listeners"][0].get(
             "hostname"
         )
         is None
     )
 
 
-def test_a_provider_that_needs_no_secret_any_more_loses_it() -> None:
-    """PEER-16: an item of a list is compared with what it must not have, too."""
+def test_a_secret_that_is_no_longer_configured_is_removed_from_the_solver() -> None:
+    """PEER-16: unwanted fields of list items are detected, too."""
     with_secret = {"region": "eu", "accessKeyID": "AKIA0", "secretAccessKeySecretRef": {"name": "aws", "key": "k"}}
-    there = dict(drop_nulls(issuer_of({"provider": "route53", "route53": with_secret})))
-    changes = merge_patch(there, issuer_of({"provider": "route53", "route53": {"region": "eu"}}))
+    existing = dict(drop_nulls(issuer_of({"provider": "route53", "route53": with_secret})))
+    changes = merge_patch(existing, issuer_of({"provider": "route53", "route53": {"region": "eu"}}))
     assert changes["spec"]["acme"]["solvers"] == [{"dns01": {"route53": {"region": "eu"}}}]
 
 
-def test_a_solver_of_the_other_kind_is_replaced() -> None:
+def test_a_solver_of_the_other_mode_is_replaced() -> None:
     """R-158."""
-    there = dict(drop_nulls(render_issuer(gateway(), Server())))
-    (solver,) = merge_patch(there, issuer_of(None))["spec"]["acme"]["solvers"]
+    existing = dict(drop_nulls(render_issuer(gateway(), Server())))
+    (solver,) = merge_patch(existing, issuer_of(None))["spec"]["acme"]["solvers"]
     assert list(solver) == ["dns01"]
 
 
-def test_hostnames_that_somebody_gives_the_redirect_go_again() -> None:
+def test_hostnames_added_to_the_redirect_are_removed() -> None:
     """R-187."""
-    there = dict(drop_nulls(render_redirect(gateway())))
-    there["spec"]["hostnames"] = ["harbor.foo.example.com"]
-    assert merge_patch(there, render_redirect(gateway())) == {"spec": {"hostnames": None}}
+    existing = dict(drop_nulls(render_redirect(gateway())))
+    existing["spec"]["hostnames"] = ["harbor.foo.example.com"]
+    assert merge_patch(existing, render_redirect(gateway())) == {"spec": {"hostnames": None}}
 
 
-def test_the_labels_hold_the_name_of_a_tenantgateway_of_any_length() -> None:
+def test_a_long_name_is_shortened_to_a_label_value() -> None:
     tenantgateway = gateway(name="t" * 200)
     label = render_redirect(tenantgateway)["metadata"]["labels"]["cozystack.io/tenantgateway"]
     assert len(label) == 63

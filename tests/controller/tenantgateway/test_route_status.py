@@ -1,4 +1,4 @@
-"""What is written to a route's status in this controller's name."""
+"""Entries of this controller in the status of routes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apiserver.meta.resource import Object
 from controller.tenantgateway.hostname_validation import HostnameRejection
 from controller.tenantgateway.model import ParentRefVerdict
 from controller.tenantgateway.route_status import MAX_PARENTS, evaluate_parent_ref, rejections_by_route, route_parents
-from tests.controller.tenantgateway.gateway_builders import LATER, NOW, admitted, gateway, planned, route
+from tests.controller.tenantgateway.gateway_builders import LATER, NOW, assert_admitted, gateway, planned, route
 
 HARBOR = "harbor.foo.example.com"
 OURS = "gateway.cozystack.io/tenantgateway-controller"
@@ -51,13 +51,13 @@ def parents_of(
 
 
 def written(obj: Object, *verdicts: ParentRefVerdict, **options: Any) -> Object:
-    """The route as it is after the write."""
+    """The route after the write."""
     parents = parents_of(obj, *verdicts, **options)
     assert parents is not None
     return {**obj, "status": {"parents": parents}}
 
 
-def test_the_loser_is_refused_with_hostname_and_winner() -> None:
+def test_the_losing_route_is_rejected_with_hostname_and_winner() -> None:
     """R-202, R-204, R-319, PEER-06, GW-16."""
     won, lost = route("cozy-harbor", "harbor", HARBOR), route("tenant-foo", "shadow", HARBOR)
     found = rejections_by_route(planned(gateway(), won, lost))
@@ -70,7 +70,7 @@ def test_the_loser_is_refused_with_hostname_and_winner() -> None:
     assert accepted["message"] == f'"{HARBOR}" belongs to HTTPRoute cozy-harbor/harbor'
 
 
-def test_an_overlap_is_told_with_what_it_overlaps() -> None:
+def test_the_message_of_an_overlap_names_both_hostnames() -> None:
     tenantgateway = gateway(cert_mode="dns01")
     lost = route("tenant-foo", "app", HARBOR)
     found = rejections_by_route(planned(tenantgateway, route("cozy-a", "all", "*.foo.example.com"), lost))
@@ -82,11 +82,11 @@ def test_an_overlap_is_told_with_what_it_overlaps() -> None:
     [
         pytest.param(("*.foo.example.com",), "UnsupportedValue", id="FACT-4: a wildcard in HTTP-01"),
         pytest.param(("x.customer1.example",), "NoMatchingListenerHostname", id="FACT-2: outside the apex"),
-        pytest.param(("*.foo.example.com", HARBOR), "HostnameConflict", id="a conflict is named before the rest"),
+        pytest.param(("*.foo.example.com", HARBOR), "HostnameConflict", id="a conflict takes precedence"),
     ],
 )
-def test_a_hostname_that_is_left_out_is_told(hostnames: tuple[str, ...], reason: str) -> None:
-    """Adding one that is fine changes nothing of it."""
+def test_an_omitted_hostname_is_reported_on_its_route(hostnames: tuple[str, ...], reason: str) -> None:
+    """A valid hostname on the same route does not change that."""
     bad = route("tenant-foo", "bad", "fine.foo.example.com", *hostnames)
     found = rejections_by_route(planned(gateway(), route("cozy-harbor", "harbor", HARBOR), bad))
     assert found[bad.id].reason == reason
@@ -94,15 +94,15 @@ def test_a_hostname_that_is_left_out_is_told(hostnames: tuple[str, ...], reason:
     assert "fine.foo" not in found[bad.id].message
 
 
-def test_what_has_no_listener_for_want_of_room_is_told() -> None:
+def test_a_truncated_hostname_is_reported_on_its_route() -> None:
     app = route("tenant-foo", "app", *(f"a{index:02}.foo.example.com" for index in range(64)))
     found = rejections_by_route(planned(gateway(), app))
     assert found[app.id].reason == "ListenersTruncated"
     assert "a63.foo.example.com" in found[app.id].message
 
 
-def test_an_entry_has_what_gateway_api_asks_for() -> None:
-    """GW-15: both conditions, of the generation that was judged, as the schema takes them."""
+def test_a_status_entry_is_valid_for_gateway_api() -> None:
+    """GW-15: it has both conditions with the generation of the route."""
     obj = written(route_object(), evaluate_parent_ref(PARENT, LOST))
     for each in obj["status"]["parents"][0]["conditions"]:
         assert (each["observedGeneration"], each["lastTransitionTime"]) == (4, NOW)
@@ -110,7 +110,7 @@ def test_an_entry_has_what_gateway_api_asks_for() -> None:
         ("Accepted", "False"),
         ("ResolvedRefs", "True"),
     ]
-    admitted(
+    assert_admitted(
         "gateway-api/gateway.networking.k8s.io_httproutes.yaml",
         obj,
         api_version="gateway.networking.k8s.io/v1",
@@ -119,7 +119,7 @@ def test_an_entry_has_what_gateway_api_asks_for() -> None:
 
 
 def test_a_second_pass_changes_nothing() -> None:
-    """R-102: also where the host has filled in the parentRef."""
+    """R-102: also if the cluster has filled in defaults of the parentRef."""
     obj = written(route_object(), evaluate_parent_ref(PARENT, LOST))
     assert parents_of(obj, evaluate_parent_ref(PARENT, LOST), now=LATER) is None
     filled = {"group": "gateway.networking.k8s.io", "kind": "Gateway"}
@@ -128,19 +128,19 @@ def test_a_second_pass_changes_nothing() -> None:
     assert parents_of(obj, evaluate_parent_ref(PARENT, LOST), now=LATER) is None
 
 
-def test_an_accepted_route_gets_no_entry_where_it_had_none() -> None:
-    """Nothing is written to the thousands of routes that nothing is wrong with, nor to a solver's (R-285)."""
+def test_an_accepted_route_without_an_entry_gets_none() -> None:
+    """Nothing is written to the many routes without problems, nor to those of ACME solvers (R-285)."""
     assert parents_of(route_object(), evaluate_parent_ref(PARENT, None)) is None
 
 
-def test_a_route_without_a_status_is_left_alone() -> None:
+def test_a_route_without_a_status_is_not_changed() -> None:
     obj = route_object()
     del obj["status"]
     assert parents_of(obj, evaluate_parent_ref(PARENT, None)) is None
 
 
-def test_a_loser_that_wins_is_accepted() -> None:
-    """R-206, R-219: and when it changed is kept from then on."""
+def test_a_rejected_route_that_wins_later_is_accepted() -> None:
+    """R-206, R-219: the time of the transition is kept afterwards."""
     lost = written(route_object(), evaluate_parent_ref(PARENT, LOST))
     won = written(
         {**lost, "metadata": {**lost["metadata"], "generation": 5}}, evaluate_parent_ref(PARENT, None), now=LATER
@@ -152,26 +152,26 @@ def test_a_loser_that_wins_is_accepted() -> None:
     assert parents_of(won, evaluate_parent_ref(PARENT, None), now=LATER) is None
 
 
-@pytest.mark.parametrize("rejection", [pytest.param(LOST, id="refused"), pytest.param(None, id="accepted")])
-def test_entries_of_other_controllers_are_not_touched(rejection: HostnameRejection | None) -> None:
+@pytest.mark.parametrize("rejection", [pytest.param(LOST, id="rejected"), pytest.param(None, id="accepted")])
+def test_entries_of_other_controllers_are_not_changed(rejection: HostnameRejection | None) -> None:
     """R-203."""
     cilium = {**entry(PARENT, CILIUM, Accepted="True", **{"x.io/odd": "Unknown"}), "futureField": [1]}
-    held = [entry(OTHER, CILIUM, Accepted="False"), entry(PARENT, Accepted="Unknown"), cilium]
-    parents = parents_of(route_object(entries=held), evaluate_parent_ref(PARENT, rejection))
+    existing = [entry(OTHER, CILIUM, Accepted="False"), entry(PARENT, Accepted="Unknown"), cilium]
+    parents = parents_of(route_object(entries=existing), evaluate_parent_ref(PARENT, rejection))
     assert parents is not None
-    assert (parents[0], parents[2]) == (held[0], held[2])
+    assert (parents[0], parents[2]) == (existing[0], existing[2])
     assert len(parents) == 3
 
 
 @pytest.mark.parametrize(
     ("parents", "served_by_other", "stays"),
     [
-        pytest.param((PARENT,), (OTHER,), False, id="the route left that gateway"),
-        pytest.param((PARENT, OTHER), (), False, id="that gateway went, or is nobody's"),
-        pytest.param((PARENT, OTHER), (OTHER,), True, id="another TenantGateway speaks for it"),
+        pytest.param((PARENT,), (OTHER,), False, id="the route no longer refers to that gateway"),
+        pytest.param((PARENT, OTHER), (), False, id="that gateway has no TenantGateway"),
+        pytest.param((PARENT, OTHER), (OTHER,), True, id="another TenantGateway serves it"),
     ],
 )
-def test_stale_entries_of_ours_go(
+def test_stale_entries_of_ours_are_removed(
     parents: tuple[Object, ...], served_by_other: tuple[Object, ...], stays: bool
 ) -> None:
     """GW-15."""
@@ -189,26 +189,26 @@ def test_a_route_that_left_every_gateway_loses_our_entries() -> None:
     assert parents_of(obj) == [cilium]
 
 
-def test_a_doubled_entry_of_ours_becomes_one() -> None:
+def test_duplicate_entries_of_ours_are_merged() -> None:
     doubled = [entry(PARENT, Accepted="False"), entry(PARENT, Accepted="True")]
     assert len(parents_of(route_object(entries=doubled), evaluate_parent_ref(PARENT, LOST)) or ()) == 1
 
 
-def test_every_parentref_has_an_entry_of_its_own() -> None:
-    """On port 80 nothing is claimed, so that nothing is refused there."""
+def test_each_parentref_has_its_own_entry() -> None:
+    """A parentRef to port 80 claims no hostname and is not rejected."""
     sections = [{**PARENT, "sectionName": name} for name in ("https-a", "https-b", "http")]
     verdicts = [evaluate_parent_ref(each, LOST) for each in sections]
     parents = parents_of(route_object(*sections), *verdicts) or []
     assert [each["parentRef"] for each in parents] == sections[:2]
 
 
-def test_a_parentref_without_a_namespace_is_in_that_of_the_route() -> None:
+def test_a_parentref_without_a_namespace_refers_to_that_of_the_route() -> None:
     obj = route_object({"name": "cozystack"}, entries=[entry(PARENT, Accepted="False")])
     assert len(written(obj, evaluate_parent_ref({"name": "cozystack"}, LOST))["status"]["parents"]) == 1
 
 
-def test_more_entries_than_a_status_holds_drop_ours() -> None:
-    """Otherwise the host would refuse the whole of them."""
-    held = [entry({"name": f"g{index}"}, CILIUM, Accepted="True") for index in range(MAX_PARENTS)]
-    assert parents_of(route_object(entries=held), evaluate_parent_ref(PARENT, LOST)) is None
-    assert len(parents_of(route_object(entries=held[:-1]), evaluate_parent_ref(PARENT, LOST)) or ()) == MAX_PARENTS
+def test_entries_of_ours_beyond_the_limit_are_dropped() -> None:
+    """Otherwise the cluster would reject the whole status."""
+    existing = [entry({"name": f"g{index}"}, CILIUM, Accepted="True") for index in range(MAX_PARENTS)]
+    assert parents_of(route_object(entries=existing), evaluate_parent_ref(PARENT, LOST)) is None
+    assert len(parents_of(route_object(entries=existing[:-1]), evaluate_parent_ref(PARENT, LOST)) or ()) == MAX_PARENTS

@@ -1,4 +1,4 @@
-"""The status of a TenantGateway."""
+"""Conditions and listeners in the status of a TenantGateway."""
 
 from __future__ import annotations
 
@@ -13,7 +13,15 @@ from apiserver.meta.resource import Object
 from controller.runtime.conditions import find_condition
 from controller.tenantgateway.model import InheritingNamespace, Plan, TenantGateway
 from controller.tenantgateway.status import ReconcileResult, render_status
-from tests.controller.tenantgateway.gateway_builders import LATER, NOW, admitted, as_made, gateway, planned, route
+from tests.controller.tenantgateway.gateway_builders import (
+    LATER,
+    NOW,
+    assert_admitted,
+    existing_gateway,
+    gateway,
+    planned,
+    route,
+)
 
 HARBOR = "harbor.foo.example.com"
 TAKEOVER = "gateway tenant-foo/cozystack exists but is not owned by TenantGateway tenant-foo/cozystack"
@@ -22,38 +30,38 @@ DNS01 = gateway(cert_mode="dns01")
 EXISTING = gateway(cert_mode="existingSecret", wildcard_secret="ours")
 
 
-def said(type_: str, status: str = "True", reason: str = "X", generation: int = 2) -> Object:
-    return {"type": type_, "status": status, "reason": reason, "message": "said so", "observedGeneration": generation}
+def reported(type_: str, status: str = "True", reason: str = "X", generation: int = 2) -> Object:
+    return {"type": type_, "status": status, "reason": reason, "message": "reported", "observedGeneration": generation}
 
 
-def programmed(tenantgateway: TenantGateway, made: Plan, **listeners: list[Object]) -> Object:
-    """The Gateway as its controller leaves it; `listeners` are other conditions by name, `_` for a dash."""
-    obj = as_made(tenantgateway, made)
+def programmed(tenantgateway: TenantGateway, plan: Plan, **listeners: list[Object]) -> Object:
+    """A programmed Gateway; `listeners` override the conditions of listeners by name, with `_` for a dash."""
+    obj = existing_gateway(tenantgateway, plan)
     obj["metadata"]["generation"] = 2
-    fine = [said("Accepted"), said("ResolvedRefs"), said("Programmed")]
+    fine = [reported("Accepted"), reported("ResolvedRefs"), reported("Programmed")]
     obj["status"] = {
-        "conditions": [said("Accepted"), said("Programmed")],
+        "conditions": [reported("Accepted"), reported("Programmed")],
         "listeners": [
             {"name": each.name, "conditions": listeners.get(each.name.replace("-", "_"), fine)}
-            for each in made.listeners
+            for each in plan.listeners
         ],
     }
     return obj
 
 
-def certificates(made: Plan, status: str = "True") -> dict[str, Object]:
-    ready = {"metadata": {"generation": 2}, "status": {"conditions": [said("Ready", status, "Issued")]}}
-    return {each.name: copy.deepcopy(ready) for each in made.certificates}
+def certificates(plan: Plan, status: str = "True") -> dict[str, Object]:
+    ready = {"metadata": {"generation": 2}, "status": {"conditions": [reported("Ready", status, "Issued")]}}
+    return {each.name: copy.deepcopy(ready) for each in plan.certificates}
 
 
 def all_well(tenantgateway: TenantGateway) -> ReconcileResult:
-    made = planned(
+    plan = planned(
         tenantgateway,
         route("tenant-foo", "harbor", HARBOR),
         inheriting=(InheritingNamespace("tenant-a", "a.foo.example.com"),),
     )
     return ReconcileResult(
-        gateway=tenantgateway, plan=made, current=programmed(tenantgateway, made), certificates=certificates(made)
+        gateway=tenantgateway, plan=plan, current=programmed(tenantgateway, plan), certificates=certificates(plan)
     )
 
 
@@ -76,7 +84,7 @@ MODES = [
 
 
 @pytest.mark.parametrize("tenantgateway", MODES)
-def test_what_is_as_wanted_is_ready(tenantgateway: TenantGateway) -> None:
+def test_a_complete_gateway_is_ready(tenantgateway: TenantGateway) -> None:
     """R-230."""
     status = render_status(all_well(tenantgateway), now=NOW)
     (ready,) = status["conditions"]
@@ -84,7 +92,7 @@ def test_what_is_as_wanted_is_ready(tenantgateway: TenantGateway) -> None:
     assert ready["observedGeneration"] == status["observedGeneration"] == 3
     assert all(each["ready"] for each in status["listeners"])
     assert not any("reason" in each for each in status["listeners"])
-    admitted(
+    assert_admitted(
         "manifests/base/tenantgateway-crd.yaml",
         {"metadata": {}, "spec": {"apex": "foo.example.com"}, "status": status},
         api_version="gateway.cozystack.io/v1alpha1",
@@ -100,15 +108,15 @@ def test_a_second_pass_changes_nothing(tenantgateway: TenantGateway) -> None:
     assert render_status(replace(found, previous=before), now=LATER) == before
 
 
-def test_a_transition_has_its_time() -> None:
+def test_a_transition_updates_the_transition_time() -> None:
     found = all_well(HTTP01)
     before = render_status(replace(found, errors=["no"]), now=NOW)
     after = render_status(replace(found, previous=before), now=LATER)
     assert after["conditions"][0]["lastTransitionTime"] == LATER
 
 
-def test_an_error_of_a_step_is_told_and_the_rest_is_shown_all_the_same() -> None:
-    """R-217, R-218, R-223 to R-226, R-317: in the order of the steps."""
+def test_errors_are_reported_and_listeners_are_still_shown() -> None:
+    """R-217, R-218, R-223 to R-226, R-317: errors are listed in the order of the steps."""
     found = replace(all_well(HTTP01), errors=[f"{TAKEOVER}: rename it", "issuer tenant-foo/cozystack-gateway exists"])
     ready = ready_of(found)
     assert (ready["status"], ready["reason"]) == ("False", "ReconcileError")
@@ -121,45 +129,54 @@ def _without_status(found: ReconcileResult) -> ReconcileResult:
     return replace(found, current=current)
 
 
-def _with_condition(found: ReconcileResult, given: Object) -> ReconcileResult:
+def _with_condition(found: ReconcileResult, replacement: Object) -> ReconcileResult:
     current = copy.deepcopy(found.current or {})
     conditions = current["status"]["conditions"]
-    current["status"]["conditions"] = [given if each["type"] == given["type"] else each for each in conditions]
+    current["status"]["conditions"] = [
+        replacement if each["type"] == replacement["type"] else each for each in conditions
+    ]
     return replace(found, current=current)
 
 
 @pytest.mark.parametrize(
     ("found", "reason", "message"),
     [
-        pytest.param(replace(all_well(HTTP01), current=None), "GatewayNotAccepted", "does not exist", id="no Gateway"),
-        pytest.param(_without_status(all_well(HTTP01)), "GatewayNotAccepted", "Pending", id="nobody's Gateway: R-125"),
         pytest.param(
-            _with_condition(all_well(HTTP01), said("Accepted", "False", "Invalid")),
-            "GatewayNotAccepted",
-            "Invalid: said so",
-            id="refused",
+            replace(all_well(HTTP01), current=None), "GatewayNotAccepted", "does not exist", id="Gateway missing"
         ),
         pytest.param(
-            _with_condition(all_well(HTTP01), said("Accepted", generation=1)),
+            _without_status(all_well(HTTP01)),
+            "GatewayNotAccepted",
+            "Pending",
+            id="R-125: no controller reports on the Gateway",
+        ),
+        pytest.param(
+            _with_condition(all_well(HTTP01), reported("Accepted", "False", "Invalid")),
+            "GatewayNotAccepted",
+            "Invalid: reported",
+            id="not accepted",
+        ),
+        pytest.param(
+            _with_condition(all_well(HTTP01), reported("Accepted", generation=1)),
             "GatewayNotAccepted",
             "earlier generation",
-            id="accepted as it was before",
+            id="accepted in an earlier generation",
         ),
         pytest.param(
-            _with_condition(all_well(HTTP01), said("Programmed", "False", "AddressNotAssigned")),
+            _with_condition(all_well(HTTP01), reported("Programmed", "False", "AddressNotAssigned")),
             "GatewayNotProgrammed",
             "AddressNotAssigned",
             id="R-230: without an address",
         ),
         pytest.param(
-            _with_condition(all_well(HTTP01), said("Programmed", "Unknown", "Pending")),
+            _with_condition(all_well(HTTP01), reported("Programmed", "Unknown", "Pending")),
             "GatewayNotProgrammed",
             "Pending",
-            id="R-230: not known yet",
+            id="R-230: programming not finished",
         ),
     ],
 )
-def test_the_gateway_decides(found: ReconcileResult, reason: str, message: str) -> None:
+def test_ready_depends_on_the_conditions_of_the_gateway(found: ReconcileResult, reason: str, message: str) -> None:
     ready = ready_of(found)
     assert (ready["status"], ready["reason"]) == ("False", reason)
     assert message in ready["message"]
@@ -169,21 +186,21 @@ def test_the_gateway_decides(found: ReconcileResult, reason: str, message: str) 
 @pytest.mark.parametrize(
     ("conditions", "reason"),
     [
-        pytest.param([said("Accepted")], "Pending", id="not programmed yet"),
+        pytest.param([reported("Accepted")], "Pending", id="not programmed yet"),
         pytest.param(
-            [said("ResolvedRefs", "False", "InvalidCertificateRef"), said("Programmed", "False", "Invalid")],
+            [reported("ResolvedRefs", "False", "InvalidCertificateRef"), reported("Programmed", "False", "Invalid")],
             "InvalidCertificateRef",
-            id="R-318: its Secret does not exist: the cause comes first",
+            id="R-318: its Secret does not exist, and the cause is reported first",
         ),
-        pytest.param([said("Programmed", "False", "Invalid")], "Invalid", id="not programmed"),
+        pytest.param([reported("Programmed", "False", "Invalid")], "Invalid", id="not programmed"),
         pytest.param(
-            [said("Programmed"), said("Conflicted", "True", "ProtocolConflict")],
+            [reported("Programmed"), reported("Conflicted", "True", "ProtocolConflict")],
             "ProtocolConflict",
-            id="GW-3: in conflict with another",
+            id="GW-3: conflict with another listener",
         ),
     ],
 )
-def test_a_listener_that_is_not_ready_is_named(conditions: list[Object], reason: str) -> None:
+def test_the_ready_condition_names_a_listener_that_is_not_ready(conditions: list[Object], reason: str) -> None:
     found = all_well(HTTP01)
     found = replace(found, current=programmed(HTTP01, found.plan, https_harbor_760d5a8a=conditions))
     ready = ready_of(found)
@@ -207,8 +224,8 @@ def test_a_listener_without_a_status_is_pending() -> None:
     assert ready_of(replace(found, current=current))["reason"] == "ListenersNotReady"
 
 
-def test_conditions_that_only_say_programmed_are_enough() -> None:
-    """R-230: a status that was patched by hand."""
+def test_a_listener_with_only_the_programmed_condition_is_ready() -> None:
+    """R-230: as in a status that was patched by hand."""
     found = all_well(HTTP01)
     bare = {"type": "Programmed", "status": "True"}
     current = programmed(HTTP01, found.plan, https_harbor_760d5a8a=[bare])
@@ -217,16 +234,16 @@ def test_conditions_that_only_say_programmed_are_enough() -> None:
 
 
 @pytest.mark.parametrize(
-    "late",
+    "existing",
     [
-        pytest.param({}, id="which does not exist"),
-        pytest.param(None, id="which is not ready"),
+        pytest.param({}, id="Certificate missing"),
+        pytest.param(None, id="Certificate not ready"),
     ],
 )
-def test_the_wildcard_certificate_decides_in_dns01(late: dict[str, Object] | None) -> None:
+def test_ready_depends_on_the_wildcard_certificate_in_dns01(existing: dict[str, Object] | None) -> None:
     """GW-17."""
     found = all_well(DNS01)
-    found = replace(found, certificates=certificates(found.plan, "False") if late is None else late)
+    found = replace(found, certificates=certificates(found.plan, "False") if existing is None else existing)
     ready = ready_of(found)
     assert (ready["status"], ready["reason"]) == ("False", "CertificatesNotReady")
     assert "cozystack-gateway-tls" in ready["message"]
@@ -234,14 +251,14 @@ def test_the_wildcard_certificate_decides_in_dns01(late: dict[str, Object] | Non
     assert shown(found, "http") == {"name": "http", "ready": True}
 
 
-def test_the_certificate_of_a_former_generation_is_not_the_one() -> None:
+def test_a_certificate_condition_of_an_earlier_generation_is_not_ready() -> None:
     found = all_well(DNS01)
     found.certificates["cozystack-gateway-tls"]["metadata"]["generation"] = 3
     assert ready_of(found)["reason"] == "CertificatesNotReady"
 
 
-def test_one_hostnames_certificate_shows_at_its_listener_only() -> None:
-    """One that waits for its DNS makes nobody else not ready."""
+def test_the_certificate_of_one_hostname_affects_its_listener_only() -> None:
+    """A hostname that waits for its DNS record does not affect Ready."""
     found = all_well(HTTP01)
     found = replace(found, certificates=certificates(found.plan, "False"))
     assert ready_of(found)["status"] == "True"
@@ -250,10 +267,10 @@ def test_one_hostnames_certificate_shows_at_its_listener_only() -> None:
 
 
 def test_hostnames_beyond_the_limit_are_listed_and_the_rest_is_ready() -> None:
-    """R-122 as issue 3 has it, GW-4."""
-    made = planned(HTTP01, route("tenant-foo", "app", *(f"a{index:02}.foo.example.com" for index in range(65))))
+    """R-122 as issue 3 changes it, GW-4."""
+    plan = planned(HTTP01, route("tenant-foo", "app", *(f"a{index:02}.foo.example.com" for index in range(65))))
     found = ReconcileResult(
-        gateway=HTTP01, plan=made, current=programmed(HTTP01, made), certificates=certificates(made)
+        gateway=HTTP01, plan=plan, current=programmed(HTTP01, plan), certificates=certificates(plan)
     )
     status = render_status(found, now=NOW)
     truncated = find_condition(status["conditions"], "ListenersTruncated")
@@ -264,12 +281,12 @@ def test_hostnames_beyond_the_limit_are_listed_and_the_rest_is_ready() -> None:
     assert ready_of(found)["status"] == "True"
 
 
-def test_thousands_of_hostnames_fit_a_condition() -> None:
+def test_a_condition_message_is_truncated_to_its_limit() -> None:
     """ATTACK-13."""
     names = [f"{'a' * 60}{index:04}"[-63:] + ".foo.example.com" for index in range(2000)]
-    made = planned(HTTP01, route("tenant-foo", "app", *names))
+    plan = planned(HTTP01, route("tenant-foo", "app", *names))
     truncated = find_condition(
-        render_status(ReconcileResult(gateway=HTTP01, plan=made), now=NOW)["conditions"], "ListenersTruncated"
+        render_status(ReconcileResult(gateway=HTTP01, plan=plan), now=NOW)["conditions"], "ListenersTruncated"
     )
     assert truncated is not None
     assert len(truncated["message"]) <= 32768
@@ -280,19 +297,21 @@ def test_thousands_of_hostnames_fit_a_condition() -> None:
     ("tenantgateway", "names"),
     [
         pytest.param(HTTP01, ("*.foo.example.com", "tenant-foo/bad"), id="FACT-4: a wildcard in HTTP-01"),
-        pytest.param(DNS01, ("customer1.example", "tenant-heir"), id="PEER-22, FACT-2: an heir of another domain"),
+        pytest.param(
+            DNS01, ("customer1.example", "tenant-heir"), id="PEER-22, FACT-2: an inheriting namespace of another domain"
+        ),
     ],
 )
-def test_what_others_ask_for_in_vain_is_named_and_leaves_it_ready(
+def test_omitted_hostnames_of_others_are_reported_and_do_not_affect_ready(
     tenantgateway: TenantGateway, names: tuple[str, ...]
 ) -> None:
-    made = planned(
+    plan = planned(
         tenantgateway,
         route("tenant-foo", "bad", "*.foo.example.com"),
         inheriting=(InheritingNamespace("tenant-heir", "customer1.example"),),
     )
     found = ReconcileResult(
-        gateway=tenantgateway, plan=made, current=programmed(tenantgateway, made), certificates=certificates(made)
+        gateway=tenantgateway, plan=plan, current=programmed(tenantgateway, plan), certificates=certificates(plan)
     )
     omitted = find_condition(render_status(found, now=NOW)["conditions"], "HostnamesLeftOut")
     assert omitted is not None
@@ -303,19 +322,19 @@ def test_what_others_ask_for_in_vain_is_named_and_leaves_it_ready(
 @pytest.mark.parametrize(
     ("tenantgateway", "message"),
     [
-        pytest.param(gateway(passthrough=("a_b",)), "a_b", id="a passthrough service that is no name"),
+        pytest.param(gateway(passthrough=("a_b",)), "a_b", id="an invalid passthrough service"),
         pytest.param(gateway(cert_mode="existingSecret"), "wildcardSecretRef", id="no Secret in existingSecret"),
-        pytest.param(gateway(apex="a_b.example"), "spec.apex", id="an apex that is no domain"),
+        pytest.param(gateway(apex="a_b.example"), "spec.apex", id="an apex that is not a domain"),
     ],
 )
-def test_what_the_tenantgateway_itself_gets_wrong_is_its_error(tenantgateway: TenantGateway, message: str) -> None:
-    made = planned(tenantgateway)
-    ready = ready_of(ReconcileResult(gateway=tenantgateway, plan=made, current=programmed(tenantgateway, made)))
+def test_omitted_hostnames_of_the_tenantgateway_itself_are_errors(tenantgateway: TenantGateway, message: str) -> None:
+    plan = planned(tenantgateway)
+    ready = ready_of(ReconcileResult(gateway=tenantgateway, plan=plan, current=programmed(tenantgateway, plan)))
     assert (ready["status"], ready["reason"]) == ("False", "ReconcileError")
     assert message in ready["message"]
 
 
-def test_namespaces_that_another_gateway_has_are_information() -> None:
+def test_namespaces_attached_elsewhere_are_reported_and_do_not_affect_ready() -> None:
     """GW-13."""
     found = replace(all_well(HTTP01), attached_elsewhere={"cozy-x": "tenant-root", "cozy-a": "tenant-bar"})
     lost = find_condition(render_status(found, now=NOW)["conditions"], "AttachedElsewhere")
@@ -324,7 +343,7 @@ def test_namespaces_that_another_gateway_has_are_information() -> None:
     assert ready_of(found)["status"] == "True"
 
 
-def test_routes_that_are_served_without_tls_are_information() -> None:
+def test_routes_served_without_tls_are_reported_and_do_not_affect_ready() -> None:
     """GW-12."""
     found = all_well(HTTP01)
     served = route("tenant-foo", "plain", HARBOR).id
