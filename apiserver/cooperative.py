@@ -27,8 +27,8 @@ class Yielder:
 
 
 async def iterate_cooperatively(items: Iterable[T], *, clock: Callable[[], float] = time.monotonic) -> AsyncIterator[T]:
-    """Yield the items, and yield to the event loop between two of them if 5 ms have passed. The state must be
-    consistent after each item."""
+    """Iterate over the items, yielding to the event loop between two of them if 5 ms have passed. The caller's state
+    must be consistent after each item."""
     yielder = Yielder(clock=clock)
     for item in items:
         yield item

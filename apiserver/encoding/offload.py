@@ -25,8 +25,8 @@ def shorten_switch_interval() -> None:
 
 
 def json_size(*values: Any) -> int:
-    """The size of the values' JSON in bytes. Encoding is a hundred times as fast as the work that it is measured
-    for."""
+    """The size of the values' JSON in bytes. Encoding the values takes a hundredth of the time of the offloaded
+    work."""
     return sum(len(to_json(value)) for value in values)
 
 

@@ -28,7 +28,7 @@ class View(Protocol):
         ...
 
     def unchanged_until(self, objects: Sequence[CachedObject], now: float) -> float:
-        """How long `objects` are rendered to the same bytes as now, in seconds of the epoch."""
+        """The time, in seconds of the epoch, until which `objects` are rendered to the same bytes as now."""
         ...
 
     def items(self, objects: Sequence[CachedObject], now: float) -> list[bytes]:

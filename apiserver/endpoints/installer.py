@@ -69,7 +69,7 @@ class Endpoint:
         return tuple(sorted(self.handlers))
 
     def matches_scope(self, info: RequestInfo) -> bool:
-        """Whether the path fits the resource's scope, namespaced or cluster-scoped."""
+        """True if the path fits the resource's scope, namespaced or cluster-scoped."""
         resource = self.scope.resource
         if resource.namespaced:
             return bool(info.namespace) or info.collection_path

@@ -22,7 +22,7 @@ class ScalarType(Enum):
 
 
 class Cardinality(Enum):
-    """How often a field occurs."""
+    """The number of times that a field may occur."""
 
     SINGULAR = auto()
     """Omitted from JSON if it is zero or empty, because Go always sends it."""

@@ -1,4 +1,4 @@
-"""Decoding of YAML as in sigs.k8s.io/yaml: YAML 1.1 scalars, string keys, one document, bounded aliases (L6, WIRE-D67).
+"""Decoding of YAML as in sigs.k8s.io/yaml: YAML 1.1 scalars, string keys, one document, bounded aliases (WIRE-D67).
 
 Values are built from parser events with an explicit stack, so that nothing recurses and the line of every key is known.
 """

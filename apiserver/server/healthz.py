@@ -103,7 +103,7 @@ async def _answer_one(named: _NamedCheck) -> web.Response:
 
 
 async def _run(named: _NamedCheck) -> tuple[bool, str]:
-    """Whether the check passes, and its note or error."""
+    """Runs a check: True if it passes, and its note or error."""
     try:
         async with asyncio.timeout(_CHECK_SECONDS):
             result = named.check()

@@ -35,7 +35,7 @@ class PendingWrites:
             del self._deletions[key]
 
     def all_observed(self, rv: int, objects: Mapping[Key, CachedObject]) -> bool:
-        """Whether a cache at `rv` with `objects` has observed every write."""
+        """True if a cache at `rv` with `objects` has observed every write."""
         if rv < self.rv and self._clock() < self._rv_expires:
             return False
         return not self._deletions or not any(self._is_pending(key, objects) for key in list(self._deletions))

@@ -23,7 +23,7 @@ class SelectionPredicate:
 
     @property
     def matches_everything(self) -> bool:
-        """Whether all objects of the namespace match."""
+        """True if all objects of the namespace match."""
         return self._labels.empty and self._fields.empty
 
     def range(self, resource: Resource) -> KeyRange:
@@ -35,7 +35,7 @@ class SelectionPredicate:
         return Key("", ""), None
 
     def matches(self, obj: CachedObject) -> bool:
-        """Whether an object of the range matches the selectors."""
+        """True if an object of the range matches the selectors."""
         if not self._labels.empty and not self._labels.matches(obj.labels):
             return False
         if self._fields.empty:

@@ -38,11 +38,11 @@ class VisibilityChange:
         return (self.ever | self.now) - unchanged
 
     def gained(self, namespace: str) -> bool:
-        """Whether the client may not have received the objects of a namespace that is visible."""
+        """True if the client may not have received the objects of a namespace that is visible."""
         return is_visible(self.now, namespace) and not is_visible(self.always, namespace)
 
     def lost(self, namespace: str) -> bool:
-        """Whether the client may still have objects of a namespace that is no longer visible."""
+        """True if the client may still have objects of a namespace that is no longer visible."""
         return is_visible(self.ever, namespace) and not is_visible(self.now, namespace)
 
 

@@ -86,7 +86,7 @@ def parse_bundle(pem: bytes) -> list[x509.Certificate]:
 
 
 def is_matching_pair(pair: KeyPair) -> bool:
-    """Whether certificate and key can be parsed and belong together."""
+    """True if certificate and key can be parsed and belong together."""
     try:
         key = load_pem_private_key(pair.key, password=None)
         return key.public_key() == _first_certificate(pair.certificate).public_key()
@@ -100,14 +100,14 @@ def expiry(pem: bytes) -> datetime:
 
 
 def should_renew(pem: bytes, now: datetime) -> bool:
-    """Whether two thirds of the lifetime of the first certificate have passed."""
+    """True if two thirds of the lifetime of the first certificate have passed."""
     certificate = _first_certificate(pem)
     start, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     return now >= start + (end - start) * 2 / 3
 
 
 def valid_for_names(pem: bytes, names: Sequence[str]) -> bool:
-    """Whether the first certificate of a PEM bundle lists all `names`; wildcards are not expanded."""
+    """True if the first certificate of a PEM bundle lists all `names`; wildcards are not expanded."""
     try:
         extension = _first_certificate(pem).extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
@@ -116,7 +116,7 @@ def valid_for_names(pem: bytes, names: Sequence[str]) -> bool:
 
 
 def issued_by(pem: bytes, ca_pem: bytes) -> bool:
-    """Whether a certificate of the CA bundle signed the first certificate of `pem`."""
+    """True if a certificate of the CA bundle signed the first certificate of `pem`."""
     certificate = _first_certificate(pem)
     for ca in parse_bundle(ca_pem):
         try:

@@ -174,12 +174,12 @@ def _merge_patch(current: Mapping[str, Any], desired: Mapping[str, Any]) -> Obje
 
 
 def _only_removes(desired: Any) -> bool:
-    """Whether `desired` is a map of nulls: it names fields that must be absent and nothing else."""
+    """True if `desired` is a map of nulls: it names fields that must be absent and nothing else."""
     return isinstance(desired, dict) and bool(desired) and not drop_nulls(desired)
 
 
 def covers(current: Any, desired: Any) -> bool:
-    """Whether `current` has everything of `desired`. It may have more: kube-apiserver fills in defaults, in list items
+    """True if `current` has everything of `desired`. It may have more: kube-apiserver fills in defaults, in list items
     too."""
     if desired is None:
         return current is None

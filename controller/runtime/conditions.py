@@ -47,7 +47,7 @@ def find_condition(conditions_: object, type_: str) -> Mapping[str, Any] | None:
 
 
 def is_stale(condition_: Mapping[str, Any], obj: Object) -> bool:
-    """Whether the condition is about an older generation of the object."""
+    """True if the condition is about an older generation of the object."""
     observed, generation = condition_.get("observedGeneration"), obj["metadata"].get("generation")
     return isinstance(observed, int) and isinstance(generation, int) and observed < generation
 

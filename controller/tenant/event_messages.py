@@ -49,5 +49,5 @@ def _events(condition: Mapping[str, Any]) -> Iterator[Event]:
 
 
 def _is_positive(type_: str) -> bool:
-    """Whether the condition is True in the normal case. All other types exist only while there is a problem."""
+    """True if the condition is True in the normal case. All other types exist only while there is a problem."""
     return type_.endswith((_READY, "Applied"))

@@ -43,7 +43,7 @@ _logger = logging.getLogger(__name__)
 
 
 class NamespaceDisposition(Enum):
-    """What is done with a Namespace when its Tenant is deleted."""
+    """The fate of a Namespace when its Tenant is deleted."""
 
     DELETED = "deleted"
     PROTECTED = "protected"
@@ -65,8 +65,8 @@ def namespace_disposition(namespace: Object, tenant: TenantSummary) -> Namespace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingDeletion:
-    """What the deletion is waiting for. `finding` is None if an event will soon enqueue the Tenant again. `rejections`
-    are the cluster's errors."""
+    """The reason why the deletion is not finished. `finding` is None if an event will soon enqueue the Tenant again.
+    `rejections` are the cluster's errors."""
 
     finding: Finding | None = None
     rejections: Sequence[StatusError] = ()
@@ -277,7 +277,7 @@ def _rejected(error: StatusError, what: str) -> PendingDeletion:
 
 
 def _is_transient(error: StatusError) -> bool:
-    """Whether the deletion is just retried, as after a Conflict or an outage; other rejections are shown in the
+    """True if the deletion is just retried, as after a Conflict or an outage; other rejections are shown in the
     condition."""
     return error.code >= 500 or error.code in (401, 409, 410, 429)
 

@@ -165,7 +165,7 @@ class ContentWriter:
         return desired
 
     def _should_hand_over(self, manager: ObjectManager, release: Key | None) -> bool:
-        """Whether Helm is to take over the object from us."""
+        """True if Helm is to take over the object from us."""
         return manager is ObjectManager.OURS and release is not None and self._chart() == "flux"
 
     async def _read(self, digests: ObjectDigests, namespace: str, name: str) -> Object | None:

@@ -74,7 +74,7 @@ def read_record(namespace: Object) -> TenantRecord | None:
 
 
 def may_be_deleted(namespace: Object) -> bool:
-    """Whether the Namespace is deleted with its Tenant: we created it, it was not adopted, Helm does not manage it, and
+    """True if the Namespace is deleted with its Tenant: we created it, it was not adopted, Helm does not manage it, and
     no label protects it."""
     metadata = namespace["metadata"]
     labels, annotations = _strings(metadata, "labels"), _strings(metadata, "annotations")
@@ -84,7 +84,7 @@ def may_be_deleted(namespace: Object) -> bool:
 
 
 def is_created_by_us(namespace: Object) -> bool:
-    """Whether there is a record, and it was written when the Namespace was created."""
+    """True if there is a record, and it was written when the Namespace was created."""
     metadata = namespace["metadata"]
     if read_record(namespace) is None:
         return False
@@ -96,7 +96,7 @@ def is_created_by_us(namespace: Object) -> bool:
 
 
 def is_of_former_tenant(namespace: Object | None, tenant: TenantSummary) -> bool:
-    """Whether we created the Namespace for a deleted Tenant of the same name: it is about to be deleted."""
+    """True if we created the Namespace for a deleted Tenant of the same name: it is about to be deleted."""
     record = read_record(namespace) if namespace is not None else None
     if namespace is None or record is None or record.tenant != tenant.key or record.uid == tenant.uid:
         return False

@@ -106,7 +106,7 @@ def scheduling_class_label(name: str) -> str | None:
 
 
 def _is_attached(namespace: Object | None) -> bool:
-    """Whether the TenantGateway controller has set the gateway label. It stays as it is if no ancestor has a
+    """True if the TenantGateway controller has set the gateway label. It stays as it is if no ancestor has a
     Gateway."""
     return GATEWAY_ATTACHED_BY_ANNOTATION in _strings(namespace, "annotations")
 

@@ -95,7 +95,7 @@ async def _run_steps(steps: Sequence[Step], observed: ObservedTenant) -> tuple[l
 
 
 def _is_rejection(error: StatusError) -> bool:
-    """Whether a retry would fail with the same error until an object or a setting changes."""
+    """True if a retry would fail with the same error until an object or a setting changes."""
     return 400 <= error.code < 500 and error.code not in (401, 404, 409, 410, 429)
 
 

@@ -15,7 +15,7 @@ WORKLOADMONITORS = ClusterResource("cozystack.io", "v1alpha1", "workloadmonitors
 
 
 def has_external_address(service: Object) -> bool:
-    """Whether the Service is of type LoadBalancer and has an ingress address."""
+    """True if the Service is of type LoadBalancer and has an ingress address."""
     if (service.get("spec") or {}).get("type") != "LoadBalancer":
         return False
     ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()

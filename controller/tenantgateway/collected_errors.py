@@ -58,14 +58,14 @@ class _ErrorCollector:
 
 
 def is_transient(error: StatusError) -> bool:
-    """Whether the error is expected to disappear by itself, so that the status need not mention it."""
+    """True if the error is expected to disappear by itself, so that the status need not mention it."""
     if isinstance(error, NotServed):
         return False
     return isinstance(error, ClusterUnreachable) or error.code in _TRANSIENT or _is_being_deleted(error)
 
 
 def _is_being_deleted(error: StatusError) -> bool:
-    """Whether the object to write is already deleted, or its namespace is terminating."""
+    """True if the object to write is already deleted, or its namespace is terminating."""
     if error.code == 404:
         return bool((error.details or {}).get("name"))
     return is_namespace_terminating_error(error)

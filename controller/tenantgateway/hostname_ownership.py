@@ -29,7 +29,7 @@ def resolve_ownership(routes: Sequence[Route]) -> HostnameOwnership:
 
 
 def claims(route: Route) -> bool:
-    """Whether the route claims its hostnames. One on port 80 alone, such as an ACME solver's, does not (FACT-3,
+    """True if the route claims its hostnames. One on port 80 alone, such as an ACME solver's, does not (FACT-3,
     CHOICE-7)."""
     return not all(binds_plain_http(parent) for parent in route.parents)
 

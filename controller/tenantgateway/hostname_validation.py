@@ -26,7 +26,7 @@ class HostnameRejection(NamedTuple):
 
 
 def within(apex: str, hostname: str) -> bool:
-    """Whether the hostname, possibly a wildcard, is the apex or below it; `evilfoo.org` is not below `foo.org`."""
+    """True if the hostname, possibly a wildcard, is the apex or below it; `evilfoo.org` is not below `foo.org`."""
     return hostname.removeprefix(WILDCARD) == apex or hostname.endswith(f".{apex}")
 
 

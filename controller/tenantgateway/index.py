@@ -48,7 +48,7 @@ class TenantGatewayIndex:
         return self._by_key.get(key)
 
     def is_active(self, key: Key) -> bool:
-        """Whether a TenantGateway of this key exists and is not being deleted."""
+        """True if a TenantGateway of this key exists and is not being deleted."""
         parsed = self._by_key.get(key)
         return parsed is not None and not parsed.gateway.terminating
 

@@ -14,7 +14,7 @@ CERTIFICATE_NOT_READY = "CertificateNotReady"
 
 
 class ConditionState(NamedTuple):
-    """Whether something is ready; `reason` (CamelCase) and `message` are empty if it is."""
+    """A readiness; `reason` (CamelCase) and `message` are empty if it is."""
 
     ready: bool
     reason: str = ""

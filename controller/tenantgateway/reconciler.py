@@ -61,7 +61,7 @@ class TenantGatewayReconciler:
         errors.raise_most_retryable()
 
     def _is_syncing(self) -> bool:
-        """Whether the objects of a kind are still being listed. Reconciling now would remove listeners; when the list
+        """True if the objects of a kind are still being listed. Reconciling now would remove listeners; when the list
         is complete, all TenantGateways are enqueued."""
         return any(not kind.synced and not kind.unavailable_reason for kind in self._stores.kinds.all)
 

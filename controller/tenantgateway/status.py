@@ -108,7 +108,7 @@ def _informational(result: ReconcileResult) -> Iterator[Finding]:
 
 
 def _is_own(omitted: OmittedHostname) -> bool:
-    """Whether the spec of the TenantGateway itself asks for the hostname, so that it must be corrected there."""
+    """True if the spec of the TenantGateway itself asks for the hostname, so that it must be corrected there."""
     return omitted.route is None and not omitted.namespace and omitted.reason != LISTENERS_TRUNCATED
 
 

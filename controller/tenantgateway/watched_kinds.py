@@ -50,7 +50,7 @@ class WatchedKind:
 
     @property
     def synced(self) -> bool:
-        """Whether the cluster serves the kind and its objects have been listed completely."""
+        """True if the cluster serves the kind and its objects have been listed completely."""
         return self._informer is not None and self._informer.synced.is_set()
 
     @property
@@ -64,7 +64,7 @@ class WatchedKind:
 
     @property
     def not_served(self) -> bool:
-        """Whether discovery has shown that the cluster does not serve the kind."""
+        """True if discovery has shown that the cluster does not serve the kind."""
         return self._available.checked.is_set() and self._informer is None
 
     async def wait_until_known(self) -> None:

@@ -81,7 +81,7 @@ class Informer:
 
     @property
     def reachable(self) -> bool:
-        """Whether the last call succeeded."""
+        """True if the last call succeeded."""
         return self._cluster_error is None
 
     @property

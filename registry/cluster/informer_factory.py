@@ -84,7 +84,7 @@ class InformerFactory:
         return informer
 
     def is_served(self, resource: ClusterResource) -> bool:
-        """Whether an informer of the resource has synced and its last call succeeded."""
+        """True if an informer of the resource has synced and its last call succeeded."""
         return any(
             each.synced.is_set() and each.reachable for each in self._found.values() if each.resource == resource
         )

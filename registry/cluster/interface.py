@@ -117,13 +117,13 @@ class NotServed(ClusterUnreachable):
 
 
 def is_terminating(namespace: Object) -> bool:
-    """Whether the Namespace is being deleted, by its phase or its deletionTimestamp."""
+    """True if the Namespace is being deleted, by its phase or its deletionTimestamp."""
     phase = (namespace.get("status") or {}).get("phase")
     return phase == "Terminating" or bool(namespace["metadata"].get("deletionTimestamp"))
 
 
 def is_namespace_terminating_error(error: errors.StatusError) -> bool:
-    """Whether a write failed because its namespace is being deleted, which a retry cannot change."""
+    """True if a write failed because its namespace is being deleted, which a retry cannot change."""
     return any(cause.get("reason") == "NamespaceTerminating" for cause in error.causes)
 
 

@@ -14,10 +14,10 @@ FOREGROUND = "foregroundDeletion"
 
 
 class Finalization(Protocol):
-    """Where a kind has its finalizers, and how its objects show that they are being deleted."""
+    """The place of a kind's finalizers, and the marks of objects that are being deleted."""
 
     def has_finalizers(self, obj: Object) -> bool:
-        """Whether finalizers block the removal of the object."""
+        """True if finalizers block the removal of the object."""
         ...
 
     def mark_terminating(self, obj: Object) -> None:

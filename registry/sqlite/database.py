@@ -122,7 +122,7 @@ class Database:
         return found
 
     async def contains_uid(self, uid: str) -> bool:
-        """Whether any object has this uid."""
+        """True if any object has this uid."""
         found: bool = await self._call(lambda tables: tables.contains_uid(uid))
         return found
 

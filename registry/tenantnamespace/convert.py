@@ -14,7 +14,7 @@ _SHOWN = ("name", "uid", "resourceVersion", "creationTimestamp", "deletionTimest
 
 
 def is_tenant_namespace(namespace: Object) -> bool:
-    """Whether a Namespace has the ancestor label with its own name, which the platform sets on workload namespaces
+    """True if a Namespace has the ancestor label with its own name, which the platform sets on workload namespaces
     only."""
     metadata = namespace["metadata"]
     return f"{ANCESTOR_LABEL_PREFIX}{metadata['name']}" in (metadata.get("labels") or {})

@@ -71,7 +71,7 @@ class AccessReviewVisibility:
         return frozenset(namespace for namespace, is_allowed in zip(namespaces, allowed, strict=True) if is_allowed)
 
     async def _is_allowed(self, user: User, namespace: str) -> bool:
-        """Whether the user meets one of the criteria in the namespace, or with '' for every namespace and name."""
+        """True if the user meets one of the criteria in the namespace, or with '' for every namespace and name."""
         for criterion in self._criteria:
             attributes = AccessAttributes(
                 user=user,

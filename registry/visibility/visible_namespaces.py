@@ -72,7 +72,7 @@ def visible_namespaces(user: User, bindings: RbacLookup, criteria: Sequence[Visi
 def is_namespace_visible(
     user: User, bindings: RbacLookup, criteria: Sequence[VisibilityCriterion], namespace: str
 ) -> bool:
-    """Whether `visible_namespaces` contains the namespace. Reads only the bindings of the cluster and the namespace."""
+    """True if `visible_namespaces` contains the namespace. Reads only the bindings of the cluster and the namespace."""
     return any(
         everywhere or namespace in names
         for scope in ("", namespace)
@@ -96,7 +96,7 @@ _NOBODY = User(name="")
 
 
 def _covers(rule: RbacRule, criterion: VisibilityCriterion) -> bool:
-    """Whether the rule meets the criterion for all objects or for at least one name."""
+    """True if the rule meets the criterion for all objects or for at least one name."""
     access = AccessAttributes(
         user=_NOBODY,
         verb="get",

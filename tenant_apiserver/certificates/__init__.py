@@ -1,1 +1,1 @@
-"""Where the serving certificate and the CAs of clients come from, and their rotation."""
+"""Sources of the serving certificate and of the client CAs, and their rotation."""

@@ -52,7 +52,7 @@ class DelegatedAuthentication(NoOpEventHandler):
 
     @property
     def complete_by_flags(self) -> bool:
-        """Whether flags set both CAs, so that the ConfigMap is not needed."""
+        """True if flags set both CAs, so that the ConfigMap is not needed."""
         return bool(self._from_flags.client_ca and self._from_flags.request_header.ca_pem)
 
     def client_ca(self) -> bytes:

@@ -74,7 +74,7 @@ class SettingsFile:
 
     @property
     def error(self) -> str:
-        """What is wrong with the current file; empty if its settings are in force."""
+        """The error in the current file; empty if its settings are in force."""
         return self._error
 
     async def follow(self) -> None:

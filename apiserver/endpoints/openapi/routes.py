@@ -172,7 +172,7 @@ def _cache_headers(requested_hash: str, document: StaticDocument) -> dict[str, s
 
 
 def _not_modified_since(if_modified_since: str, modified: datetime) -> bool:
-    """Whether the client's copy, dated `if_modified_since`, is current."""
+    """True if the client's copy, dated `if_modified_since`, is current."""
     try:
         return parsedate_to_datetime(if_modified_since) >= modified
     except (ValueError, TypeError):
