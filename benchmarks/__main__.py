@@ -1,4 +1,4 @@
-"""python -m benchmarks [--host embedded|kube] [--tenants 100,1000,10000] [--json FILE]: see docs/performance.md."""
+"""python -m benchmarks [--cluster embedded|kube] [--tenants 100,1000,10000] [--json FILE]: see docs/performance.md."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import uvloop
 
 from benchmarks import figures, livez_probe
+from benchmarks.cluster_option import add_cluster_option
 from benchmarks.convergence import converge
 from benchmarks.figures import Row
 from benchmarks.targets.by_name import TARGETS, running
@@ -58,7 +59,7 @@ def machine() -> dict[str, object]:
 
 async def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
-    parser.add_argument("--host", choices=TARGETS, default="embedded")
+    add_cluster_option(parser, choices=TARGETS, default="embedded")
     parser.add_argument("--tenants", default="100,1000,10000")
     parser.add_argument("--watchers", type=int, default=1000)
     parser.add_argument(
@@ -71,7 +72,7 @@ async def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     report = RowReport()
-    async with running(arguments.host) as target:
+    async with running(arguments.cluster) as target:
         print(target.title, machine(), flush=True)
         if arguments.converge:
             await measure_convergence(target, arguments.converge, report=report)

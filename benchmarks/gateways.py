@@ -1,4 +1,4 @@
-"""python -m benchmarks.gateways [--host embedded|kube] [--routes 10000 --namespaces 500 --gateways 50] [--json FILE]
+"""python -m benchmarks.gateways [--cluster embedded|kube] [--routes 10000 --namespaces 500 --gateways 50] [--json FILE]
 
 Measures how long a new HTTPRoute takes to reach its Gateway, and its cost, beside few and beside many other routes.
 """
@@ -19,6 +19,7 @@ import uvloop
 
 from benchmarks import figures, load
 from benchmarks.client import Connection, Endpoint
+from benchmarks.cluster_option import add_cluster_option
 from benchmarks.figures import Row
 from benchmarks.objects import Object
 from benchmarks.targets.by_name import TARGETS, running
@@ -215,14 +216,14 @@ class GatewayBenchmark:
 
 async def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gateways")
-    parser.add_argument("--host", choices=TARGETS, default="embedded")
+    add_cluster_option(parser, choices=TARGETS, default="embedded")
     parser.add_argument("--routes", type=int, default=10000)
     parser.add_argument("--namespaces", type=int, default=500)
     parser.add_argument("--gateways", type=int, default=50)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     layout = Layout(arguments.routes, arguments.namespaces, arguments.gateways)
-    async with running(arguments.host) as target:
+    async with running(arguments.cluster) as target:
         print(target.title, flush=True)
         rows = await GatewayBenchmark(target, layout).run()
         for row in rows:

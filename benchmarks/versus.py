@@ -20,6 +20,7 @@ import uvloop
 
 from benchmarks import measurements
 from benchmarks.__main__ import machine
+from benchmarks.cluster_option import add_cluster_option
 from benchmarks.fanout import FanOut
 from benchmarks.figures import Row
 from benchmarks.measurements import Measurement
@@ -130,7 +131,7 @@ def parse_names(text: str) -> Sequence[str]:
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.versus")
-    parser.add_argument("--host", choices=_TARGET_TYPES, default="kube")
+    add_cluster_option(parser, choices=_TARGET_TYPES, default="kube")
     parser.add_argument(
         "--sides", type=parse_names, help=f"of {DIRECT},{AGGREGATED},{CUSTOM}; on the embedded cluster {DIRECT}"
     )
@@ -162,7 +163,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     if parsed.unreconciled and (others := set(parsed.only) & {"watch", "write"}):
         parser.error(f"--unreconciled is for reads, not for {', '.join(sorted(others))}")
     if parsed.sides is None:
-        parsed.sides = [DIRECT, AGGREGATED, CUSTOM] if parsed.host == "kube" else [DIRECT]
+        parsed.sides = [DIRECT, AGGREGATED, CUSTOM] if parsed.cluster == "kube" else [DIRECT]
     return parsed
 
 
@@ -187,7 +188,7 @@ async def main(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         running = ServerComparison.running(
             Path(scratch),
-            target_type=_TARGET_TYPES[arguments.host],
+            target_type=_TARGET_TYPES[arguments.cluster],
             chosen=arguments.sides,
             external=_external_server(arguments),
             reconciled=not arguments.unreconciled,

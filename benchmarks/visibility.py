@@ -15,6 +15,7 @@ import uvloop
 
 from benchmarks import figures, load, objects
 from benchmarks.client import Connection
+from benchmarks.cluster_option import add_cluster_option
 from benchmarks.figures import Row
 from benchmarks.targets.by_name import TARGETS, running
 from benchmarks.targets.cluster_traffic import wait_until_quiet
@@ -117,12 +118,12 @@ def _is_added(frame: objects.Object) -> bool:
 
 async def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.visibility")
-    parser.add_argument("--host", choices=TARGETS, default="embedded")
+    add_cluster_option(parser, choices=TARGETS, default="embedded")
     parser.add_argument("--namespaces", type=int, default=1000)
     parser.add_argument("--bindings", type=int, default=40_000)
     parser.add_argument("--watchers", type=int, default=1000)
     arguments = parser.parse_args()
-    async with running(arguments.host) as target:
+    async with running(arguments.cluster) as target:
         bench = Visibility(target, namespaces=arguments.namespaces, bindings=arguments.bindings)
         print(f"{target.title}, namespace of the parents {NAMESPACE}", flush=True)
         print(figures.format_row(await bench.seed()), flush=True)

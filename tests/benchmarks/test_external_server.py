@@ -65,6 +65,6 @@ def test_a_complete_command_line_is_parsed() -> None:
     assert (parsed.sizes, parsed.only, parsed.pids) == ([10, 20], ["list"], [7, 8])
 
 
-@pytest.mark.parametrize(("host", "sides"), [("kube", ["direct", "aggregated", "custom"]), ("embedded", ["direct"])])
-def test_the_default_sides_depend_on_the_host(host: str, sides: list[str]) -> None:
-    assert parse(["--host", host]).sides == sides
+@pytest.mark.parametrize(("cluster", "sides"), [("kube", ["direct", "aggregated", "custom"]), ("embedded", ["direct"])])
+def test_the_default_sides_depend_on_the_cluster(cluster: str, sides: list[str]) -> None:
+    assert parse(["--cluster", cluster]).sides == sides
