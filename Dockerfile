@@ -11,7 +11,7 @@ COPY --from=build /venv /venv
 COPY --from=build /app /app
 WORKDIR /app
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
-# Numeric, so that a cluster can see that it is not root.
+# Numeric, so that Kubernetes can verify runAsNonRoot.
 USER 65532:65532
 EXPOSE 8443
 ENTRYPOINT ["/venv/bin/python", "-m", "tenant_apiserver"]

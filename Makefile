@@ -12,42 +12,42 @@ COMPILE := CUSTOM_COMPILE_COMMAND="make requirements" ../$(BIN)/pip-compile --qu
 .PHONY: run test check bench bench-versus faults soak fmt manifests requirements clean
 .DEFAULT_GOAL := run
 
-run: $(VENV)/run.stamp  ## the stand-alone server, with a real kubectl beside it
+run: $(VENV)/run.stamp  ## run the standalone server, with a real kubectl in its PATH
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec $(BIN)/python -m tenant_apiserver standalone --data-dir $(DATA) --secure-port $(PORT)
 
-test: $(VENV)/dev.stamp  ## every test; most of their time is waiting, so two processes share them
+test: $(VENV)/dev.stamp  ## run all tests, in two processes because they mostly wait
 	$(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup $(PYTEST_ARGS)
 
-check: $(VENV)/dev.stamp  ## format, lint, types, layers
+check: $(VENV)/dev.stamp  ## check format, lint, types and import layers
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/run.stamp  ## figures of a server of its own; BENCH_ARGS='--host kube' measures `serve` beside a kube-apiserver
+bench: $(VENV)/run.stamp  ## run the benchmarks; BENCH_ARGS='--cluster kube' measures `serve` beside a kube-apiserver
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
-bench-versus: $(VENV)/run.stamp  ## `serve` and a kube-apiserver's custom resources in turns; BENCH_ARGS='--against URL …' adds a server
+bench-versus: $(VENV)/run.stamp  ## compare `serve` with custom resources of kube-apiserver; BENCH_ARGS='--against URL …' adds a server
 	$(BIN)/python -m benchmarks.versus $(BENCH_ARGS)
 
-faults: $(VENV)/dev.stamp  ## the fault suite at its full size, half an hour; `make test` has it in short
+faults: $(VENV)/dev.stamp  ## run the fault suite at full size, for half an hour; `make test` runs a short version
 	FAULTS=full $(BIN)/python -m pytest -m faults --numprocesses=2 --dist=loadgroup -rP --show-capture=stdout $(PYTEST_ARGS)
 
-soak: $(VENV)/dev.stamp  ## mixed load for SOAK_SECONDS, with a table of what the server uses; fails if that grows
+soak: $(VENV)/dev.stamp  ## run mixed load for SOAK_SECONDS and print the resource usage; fails if it grows
 	$(BIN)/python -m tests.faults.soak --seconds $(SOAK_SECONDS)
 
 fmt: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
-manifests: $(VENV)/run.stamp  ## regenerate what is generated from the types
+manifests: $(VENV)/run.stamp  ## regenerate the manifests that are generated from types
 	$(BIN)/python -m tenant_apiserver.generate_manifests manifests
 
-requirements: $(VENV)/dev.stamp  ## pin anew; the newest versions that fit
+requirements: $(VENV)/dev.stamp  ## pin the newest compatible versions of all requirements
 	cd requirements && $(COMPILE) --upgrade requirements.in && $(COMPILE) --upgrade tools.in && $(COMPILE) --upgrade dev.in
 
 $(VENV)/bin/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; say which: make PYTHON=python3.12")'
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is required; select one with: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/run.stamp: requirements/requirements.txt requirements/tools.txt pyproject.toml | $(VENV)/bin/python

@@ -1,6 +1,6 @@
-"""docs/troubleshooting.md: what it says of kinds that the host lacks, or does not show, is what the controller says.
+"""docs/troubleshooting.md quotes the controller's messages about kinds that are missing or cannot be listed.
 
-What it shows of commands is checked in tests/e2e/kubectl/test_troubleshooting_page.py.
+Its commands are tested in tests/e2e/kubectl/test_troubleshooting_page.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.controller.tenantgateway.gateway_world import CERTIFICATES, World, ap
 
 PAGE = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text()
 SECTION = PAGE.partition("## Ready=False, ReconcileError")[2].partition("\n## ")[0]
-LACKING, HIDDEN = re.findall(r"^\| `(?P<message>[^`]+)` \|", SECTION, re.MULTILINE)
+MISSING, FORBIDDEN = re.findall(r"^\| `(?P<message>[^`]+)` \|", SECTION, re.MULTILINE)
 
 
 def test_the_message_about_a_missing_kind_is_as_documented() -> None:
@@ -22,7 +22,7 @@ def test_the_message_about_a_missing_kind_is_as_documented() -> None:
         world.add_tenantgateway()
         world.unserved_groups.add("cert-manager.io")
         async with world.running():
-            assert LACKING in world.ready()[2]
+            assert MISSING in world.ready()[2]
 
     run_in_world(main)
 
@@ -40,6 +40,6 @@ def test_the_message_about_a_forbidden_kind_is_as_documented() -> None:
 
         world.cluster.before = refusing
         async with world.running():
-            assert HIDDEN.replace("…", "may not list certificates") in world.ready()[2]
+            assert FORBIDDEN.replace("…", "may not list certificates") in world.ready()[2]
 
     run_in_world(main)

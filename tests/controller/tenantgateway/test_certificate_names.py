@@ -12,7 +12,7 @@ HTTP01 = gateway(apex="example.org")
 
 
 def covers(name: str, hostname: str) -> bool:
-    """Whether a DNS name covers a hostname (RFC 6125, 6.4.3): `*` stands for exactly the first label."""
+    """True if a DNS name covers a hostname (RFC 6125, 6.4.3): `*` stands for exactly the first label."""
     first, _, domain = hostname.partition(".")
     return name == hostname or (name == f"*.{domain}" and first != "*")
 

@@ -40,7 +40,7 @@ _MODES: tuple[dict[str, Any], ...] = (
     {"certMode": "existingSecret", "dns01": None, "wildcardSecretRef": {"name": "bought"}},
     {"certMode": "dns01", "dns01": {"provider": "nobody"}, "wildcardSecretRef": None},
 )
-_MADE = (GATEWAYS, HTTPROUTES, ISSUERS, CERTIFICATES)
+_OWNED_KINDS = (GATEWAYS, HTTPROUTES, ISSUERS, CERTIFICATES)
 
 
 class RandomEvents:
@@ -64,12 +64,12 @@ class RandomEvents:
         steps: tuple[Callable[[], Awaitable[None]], ...] = (
             self.add_tenantgateway,
             self.edit_spec,
-            self.forget,
-            self.publish,
-            self.publish,
-            self.withdraw,
-            self.relabel,
-            self.meddle,
+            self.delete_tenantgateway,
+            self.add_or_edit_route,
+            self.add_or_edit_route,
+            self.delete_route,
+            self.relabel_namespace,
+            self.change_owned_object,
             self.toggle_failures,
         )
         # the calls of other clients fail, too
@@ -88,7 +88,7 @@ class RandomEvents:
     async def edit_spec(self) -> None:
         await self.world.edit_spec(self.random.choice(_OWNERS), **self._spec())
 
-    async def forget(self) -> None:
+    async def delete_tenantgateway(self) -> None:
         """Deletes a TenantGateway and its objects, as FakeCluster has no garbage collector."""
         owner = self.random.choice(_OWNERS)
         gone = self.world.cluster.peek(TENANTGATEWAYS, owner, "cozystack")
@@ -96,13 +96,13 @@ class RandomEvents:
             return
         await self.world.cluster.delete(TENANTGATEWAYS, owner, "cozystack")
         await self.world.settle()
-        for res in _MADE:
+        for res in _OWNED_KINDS:
             for name in await self.world.names(res, owner):
                 references = self.world.get(res, owner, name)["metadata"].get("ownerReferences") or ()
                 if any(each["uid"] == gone["metadata"]["uid"] for each in references):
                     await self.world.cluster.delete(res, owner, name)
 
-    async def publish(self) -> None:
+    async def add_or_edit_route(self) -> None:
         owner, place = self.random.choice(_OWNERS), self.random.choice(_PLACES)
         res = self.random.choice((HTTPROUTES, HTTPROUTES, TLSROUTES))
         name = f"r{self.random.randrange(3)}"
@@ -115,20 +115,20 @@ class RandomEvents:
         else:
             await self.world.edit(res, place, name, {"spec": spec})
 
-    async def withdraw(self) -> None:
+    async def delete_route(self) -> None:
         res = self.random.choice((HTTPROUTES, TLSROUTES))
         await self.world.cluster.delete(res, self.random.choice(_PLACES), f"r{self.random.randrange(3)}")
 
-    async def relabel(self) -> None:
+    async def relabel_namespace(self) -> None:
         owner = self.random.choice((*_OWNERS, None))
         host = self.random.choice(("kid.tenant-a.example", "kid.tenant-b.example", "elsewhere.example", None))
         place = self.random.choice(("kid", "z-app", "cozy-x"))
         labels = {GATEWAY_LABEL: owner, HOST_LABEL: host}
         await self.world.edit(NAMESPACES, "", place, {"metadata": {"labels": labels}})
 
-    async def meddle(self) -> None:
+    async def change_owned_object(self) -> None:
         """Deletes, disowns or changes an object of the controller."""
-        owner, res = self.random.choice(_OWNERS), self.random.choice(_MADE)
+        owner, res = self.random.choice(_OWNERS), self.random.choice(_OWNED_KINDS)
         names = await self.world.names(res, owner)
         if not names:
             return
