@@ -1,7 +1,7 @@
-"""Who can testify that admission saw a write: what it said of each, in the order in which it was asked.
+"""Records which writes admission sees, by a policy or by a webhook, and denies them on demand.
 
-A witness is put in front of the writes of one namespace and those below it; one more kind of it is one more class with
-these two methods, and one more entry of RECORDERS.
+A recorder covers the Tenants of one namespace. A new kind of recorder is one more class with the two methods of
+AdmissionRecorder and one more entry in RECORDERS.
 """
 
 from __future__ import annotations
@@ -28,30 +28,31 @@ ALL_TENANT_WRITES = {
     "operations": ["*"],
     "resources": ["tenants", "tenants/*"],
 }
-_DENIAL_MESSAGE = "refused by the witness"
-_RECORDING, _DENYING = "sees.example.com", "refuses.example.com"
+_PREFIX = "recorder: "
+_DENIAL_MESSAGE = "denied by the recorder"
+_RECORDING, _DENYING = "record.example.com", "deny.example.com"
 
 
 class AdmissionRecorder(Protocol):
     def recorded_operations(self, answer: Response) -> list[str]:
-        """What it saw of the request that got this answer: an entry 'OPERATION name' for each object."""
+        """Returns 'OPERATION name' for each object that admission saw in the request with this response."""
         ...
 
     def denying(self) -> AbstractContextManager[None]:
-        """While this lasts, it refuses all that it sees."""
+        """Denies every write inside the context."""
         ...
 
 
 class _WarningRecorder:
-    """Tells of what it sees by a warning for each, in the answer itself."""
+    """Reads the recorded operations from the warnings of the response, one per operation."""
 
     def recorded_operations(self, answer: Response) -> list[str]:
-        told = [warning.partition("witness: ")[2].rstrip('"') for warning in answer.warnings if "witness: " in warning]
-        return [each.strip() for each in told]
+        found = [each.partition(_PREFIX)[2].rstrip('"') for each in answer.warnings if _PREFIX in each]
+        return [each.strip() for each in found]
 
 
 class PolicyRecorder(_WarningRecorder):
-    """A ValidatingAdmissionPolicy."""
+    """Records by a ValidatingAdmissionPolicy that only warns."""
 
     def __init__(self, cluster: E2eCluster, namespace: str) -> None:
         self._cluster = cluster
@@ -60,10 +61,9 @@ class PolicyRecorder(_WarningRecorder):
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        said = (
-            "'witness: ' + request.operation + ' ' + (object == null ? oldObject : object).metadata.?name.orValue('')"
-        )
-        validation = {"expression": "false", "messageExpression": said, "message": "witness: "}
+        name = "(object == null ? oldObject : object).metadata.?name.orValue('')"
+        message = f"'{_PREFIX}' + request.operation + ' ' + {name}"
+        validation = {"expression": "false", "messageExpression": message, "message": _PREFIX}
         with self._configured(
             {"validations": [validation]}, "Warn", lambda answer: bool(self.recorded_operations(answer))
         ):
@@ -76,24 +76,28 @@ class PolicyRecorder(_WarningRecorder):
             yield
 
     @contextmanager
-    def _configured(self, spec: Mapping[str, Any], action: str, holds: Callable[[Response], bool]) -> Iterator[None]:
-        name = f"witness-{uuid.uuid4().hex[:8]}"
-        whole = {"failurePolicy": "Fail", "matchConstraints": {"resourceRules": [ALL_TENANT_WRITES]}, **spec}
+    def _configured(
+        self, spec: Mapping[str, Any], action: str, is_enforced: Callable[[Response], bool]
+    ) -> Iterator[None]:
+        name = f"recorder-{uuid.uuid4().hex[:8]}"
+        policy = {"failurePolicy": "Fail", "matchConstraints": {"resourceRules": [ALL_TENANT_WRITES]}, **spec}
         selector = {"matchLabels": {"kubernetes.io/metadata.name": self._namespace}}
-        bound = {
+        binding = {
             "policyName": name,
             "validationActions": [action],
             "matchResources": {"namespaceSelector": selector},
         }
         try:
-            self._create(POLICIES, name, whole)
-            self._create(BINDINGS, name, bound)
-            wait_until("the witness is there", lambda: holds(self._probe()), processes=self._cluster.processes)
+            self._create(POLICIES, name, policy)
+            self._create(BINDINGS, name, binding)
+            wait_until("the policy is enforced", lambda: is_enforced(self._probe()), processes=self._cluster.processes)
             yield
         finally:
             for path in (BINDINGS, POLICIES):
                 self._client.request("DELETE", f"{path}/{name}")
-        wait_until("the witness has gone", lambda: not holds(self._probe()), processes=self._cluster.processes)
+        wait_until(
+            "the policy has no effect", lambda: not is_enforced(self._probe()), processes=self._cluster.processes
+        )
 
     def _create(self, path: str, name: str, spec: Mapping[str, Any]) -> None:
         self._client.request("POST", path, {"metadata": {"name": name}, "spec": dict(spec)}).expect(201)
@@ -115,7 +119,7 @@ def policy_recorder(cluster: E2eCluster, namespace: str) -> Iterator[AdmissionRe
 
 
 class WebhookRecorder(_WarningRecorder):
-    """A validating webhook, for which a real server answers."""
+    """Records by a validating webhook on a real server."""
 
     def __init__(self, cluster: E2eCluster, namespace: str, server: WebhookServer) -> None:
         self._webhooks = Webhooks(cluster, server, replace(tenant_resource(), namespace=namespace))
@@ -134,7 +138,7 @@ class WebhookRecorder(_WarningRecorder):
             yield
 
     def _configured(self, name: str) -> AbstractContextManager[str]:
-        # all but the probe, by which it is known that the webhook is there
+        # `Webhooks.in_force` probes with labelled objects, which are not recorded
         others = {"matchExpressions": [{"key": "probe", "operator": "DoesNotExist"}]}
         hook = self._webhooks.hook(
             name, rules=[ALL_TENANT_WRITES], objectSelector=others, namespaceSelector=self._selector
@@ -144,7 +148,7 @@ class WebhookRecorder(_WarningRecorder):
 
 def _respond_with_warning(request: Mapping[str, Any]) -> AdmissionResponse:
     name = (request["object"] or request["oldObject"])["metadata"].get("name", "")
-    return {"allowed": True, "warnings": [f"witness: {request['operation']} {name}"]}
+    return {"allowed": True, "warnings": [f"{_PREFIX}{request['operation']} {name}"]}
 
 
 @contextmanager

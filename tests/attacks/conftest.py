@@ -1,4 +1,5 @@
-"""The hosts of tests/server_fixtures.py, or the server that the environment names, and who attacks whom on them."""
+"""Fixtures of the attacks: the clusters of tests/server_fixtures.py or the one named by the environment, and two users
+of different tenants."""
 
 from __future__ import annotations
 
@@ -19,18 +20,18 @@ def cluster(running_cluster: E2eCluster) -> E2eCluster:
 
 @pytest.fixture
 def alice(cluster: E2eCluster, tenants: Tenants, unique: str) -> TenantAdmin:
-    """Who attacks."""
+    """The attacker."""
     return create_tenant_admin(cluster, tenants, f"alice-{unique}")
 
 
 @pytest.fixture
 def bob(cluster: E2eCluster, tenants: Tenants, unique: str) -> TenantAdmin:
-    """Whose things are not alice's."""
+    """The victim: an administrator of another tenant than alice's."""
     return create_tenant_admin(cluster, tenants, f"bob-{unique}")
 
 
 @pytest.fixture(scope="module")
 def replica(cluster: E2eCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replica]:
-    """A server of our own on the host, with somebody in between who listens."""
+    """A second server on the cluster whose requests to the cluster are recorded."""
     with started_replica(cluster, tmp_path_factory.mktemp("replica")) as running:
         yield running

@@ -1,4 +1,4 @@
-"""How a server does under pressure: what its answers cost somebody else meanwhile, and how much memory it holds."""
+"""Measures what an attack costs other clients of the server, in latency and in memory."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _MAX_ATTEMPTS = 4
 ATTACKERS = 2
 MAX_SLOWDOWN = 2.0
 FLOOR_SECONDS = 0.5
-# what one request may cost at all
+# for one request of the attack on an idle server
 MAX_ATTACK_SECONDS = 1.5
 
 
 class Bystander:
-    """Somebody's reads, one after the other over one connection."""
+    """Reads of an uninvolved client, one after the other over one connection."""
 
     def __init__(self, client: Client, path: str) -> None:
         self._path = path
@@ -34,9 +34,9 @@ class Bystander:
         self._connection = client.connect()
 
     def measure_p99(self) -> float:
-        """Seconds. Fails unless all answers are good."""
-        taken = sorted(self._read() for _ in range(_REQUESTS))
-        return taken[int(len(taken) * 0.99)]
+        """Returns the 99th percentile of the latency in seconds. Fails unless all responses are 200."""
+        durations = sorted(self._read() for _ in range(_REQUESTS))
+        return durations[int(len(durations) * 0.99)]
 
     def close(self) -> None:
         self._connection.close()
@@ -52,7 +52,7 @@ class Bystander:
 
 @contextmanager
 def attack_in_background(attack: Callable[[], int], attackers: int) -> Iterator[Counter[int]]:
-    """While so many threads do it again and again; the answers' codes are counted."""
+    """Repeats the attack in this many threads, and counts the statuses of the responses."""
     codes, over = Counter[int](), threading.Event()
 
     def run() -> None:
@@ -72,8 +72,8 @@ def attack_in_background(attack: Callable[[], int], attackers: int) -> Iterator[
 
 @dataclass(frozen=True, slots=True)
 class AttackImpact:
-    """Seconds: the p99 of a bystander when idle and under attack, each the median of some turns, and what the attack
-    costs its sender when nobody else is there. `codes` are what the attackers were told, in so many `attempts`."""
+    """The p99 of a bystander on an idle server and under attack, and the duration of the attack on an idle server: in
+    seconds, each the median of several rounds. `codes` counts the statuses that the attackers received."""
 
     idle_p99: float
     p99_under_attack: float
@@ -83,15 +83,17 @@ class AttackImpact:
 
     @property
     def is_acceptable(self) -> bool:
-        """Within twice of before; or, where that is less than a machine of two cores with the host and the attackers on
-        it can tell, no longer than the attackers' requests that can stand before one's own."""
+        """At most twice the idle latency. On a machine with two cores that also runs the cluster and the attackers,
+        such a limit may be too small to measure: then at most the time of the attackers' requests that can be queued
+        before the bystander's."""
         return self.p99_under_attack <= max(
             MAX_SLOWDOWN * self.idle_p99, FLOOR_SECONDS, MAX_SLOWDOWN * ATTACKERS * self.attack_seconds
         )
 
 
 def measure_impact(bystander: Bystander, attack: Callable[[], int]) -> AttackImpact:
-    """The first of some tries that is bearable, else the last: other work on the machine does not last."""
+    """Returns the first acceptable result of several attempts, or the last one: other work on the machine is
+    temporary."""
     found = _measure_once(bystander, attack)
     while not found.is_acceptable and found.attempts < _MAX_ATTEMPTS:
         found = replace(_measure_once(bystander, attack), attempts=found.attempts + 1)
@@ -104,9 +106,9 @@ def _measure_once(bystander: Bystander, attack: Callable[[], int]) -> AttackImpa
     idle_p99, p99_under_attack, codes = list[float](), list[float](), Counter[int]()
     for _ in range(_ROUNDS):
         idle_p99.append(bystander.measure_p99())
-        with attack_in_background(attack, ATTACKERS) as told:
+        with attack_in_background(attack, ATTACKERS) as received:
             p99_under_attack.append(bystander.measure_p99())
-        codes += told
+        codes += received
     return AttackImpact(statistics.median(idle_p99), statistics.median(p99_under_attack), attack_seconds, codes)
 
 
@@ -117,7 +119,7 @@ def _duration(attack: Callable[[], int]) -> float:
 
 
 def resident_memory_bytes(cluster: E2eCluster) -> int:
-    """Of our server's process; 0 where it is not ours to look at."""
+    """Returns the resident memory of our server's process, 0 on an external cluster."""
     if cluster.kind == "external":
         return 0
     status = Path(f"/proc/{cluster.server.pid}/status").read_text()

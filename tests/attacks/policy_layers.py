@@ -1,4 +1,4 @@
-"""The manifests of the five layers, in force while tests ask for them; left alone where they are there already."""
+"""Installs the policies of the five layers for the duration of tests; existing ones stay unchanged."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tests.policies.case_table import BINDINGS, POLICIES
 
 @contextmanager
 def policies_installed(cluster: E2eCluster) -> Iterator[None]:
-    """Whoever needs one of them waits until it refuses what it should."""
-    client, made = cluster.client(), list[str]()
+    """Creates the policies and their bindings. The caller waits until a policy that it needs is enforced."""
+    client, created = cluster.client(), list[str]()
     try:
         for path, documents in ((POLICIES_PATH, POLICIES), (BINDINGS_PATH, BINDINGS)):
             for document in documents.values():
-                made += _install(client, path, document)
+                created += _install(client, path, document)
         yield
     finally:
-        for path in reversed(made):
+        for path in reversed(created):
             client.request("DELETE", path)
 
 

@@ -1,4 +1,4 @@
-"""A server of our own on a host, with a proxy in between that hears what it asks the host, and can lie to it."""
+"""A second server on a cluster, behind a proxy that records its requests to the cluster and can fake the responses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAME = "replica"
 
 @dataclass(frozen=True, slots=True)
 class ClusterRequest:
-    """A request of our server to its host, with every header of it."""
+    """A request of our server to the cluster, with all its headers."""
 
     method: str
     target: str
@@ -38,14 +38,14 @@ class ClusterRequest:
 
     @property
     def dry_run(self) -> bool:
-        """By the query, or by the DeleteOptions in the body."""
+        """True if the query, or the DeleteOptions in the body, ask for a dry run."""
         options = json.loads(self.body) if self.method == "DELETE" and self.body else {}
         return "All" in parse_qs(urlsplit(self.target).query).get("dryRun", options.get("dryRun") or [])
 
 
 @dataclass(frozen=True, slots=True)
 class FakeResponse:
-    """What is answered in the host's place, after so many seconds."""
+    """A response in place of the cluster's, sent after `seconds`."""
 
     status: int = 201
     body: dict[str, Any] = field(default_factory=dict)
@@ -53,34 +53,38 @@ class FakeResponse:
 
 
 FakeResponder = Callable[[ClusterRequest], FakeResponse | None]
-"""None where the host itself is asked."""
+"""Returns None for a request that is forwarded to the cluster."""
 
 
 class InterceptingProxy(RecordingProxy):
+    """Records all requests in `requests`, and responds in place of the cluster where `respond` does."""
+
     def __init__(self, cluster: E2eCluster) -> None:
         super().__init__(cluster.url, cluster.admin)
         self.requests: list[ClusterRequest] = []
         self.respond: FakeResponder | None = None
 
     async def _forward(self, name: str, request: web.Request, body: bytes) -> web.StreamResponse:
-        asked = ClusterRequest(request.method, request.raw_path, tuple(request.headers.items()), body)
-        self.requests.append(asked)
-        lie = self.respond(asked) if self.respond is not None else None
-        if lie is None:
+        recorded = ClusterRequest(request.method, request.raw_path, tuple(request.headers.items()), body)
+        self.requests.append(recorded)
+        fake = self.respond(recorded) if self.respond is not None else None
+        if fake is None:
             return await super()._forward(name, request, body)
-        await asyncio.sleep(lie.seconds)
-        return web.json_response(lie.body, status=lie.status)
+        await asyncio.sleep(fake.seconds)
+        return web.json_response(fake.body, status=fake.status)
 
 
 @dataclass(frozen=True, slots=True)
 class Replica:
+    """A running server of ours on `cluster`, reachable at `url`."""
+
     process: Process
     proxy: InterceptingProxy
     url: str
     cluster: E2eCluster
 
     def client(self, user: str = "", groups: Sequence[str] = ()) -> Client:
-        """Straight at it, with the client certificate of a user; the administrator's if none is named."""
+        """A client that connects directly, with the client certificate of this user or else of the administrator."""
         identity = self.cluster.identity(user, groups) if user else self.cluster.admin
         tls = ssl._create_unverified_context()
         tls.load_cert_chain(identity.kubeconfig.with_suffix(".crt"), identity.kubeconfig.with_suffix(".key"))
@@ -90,7 +94,7 @@ class Replica:
         return Client(self.url, ssl._create_unverified_context(), {})
 
     def requests_to(self, part: str) -> list[ClusterRequest]:
-        """What it has asked the host of a path with this in it."""
+        """Its requests to the cluster whose path contains `part`."""
         return [each for each in tuple(self.proxy.requests) if part in each.path]
 
     @contextmanager
@@ -104,18 +108,18 @@ class Replica:
 
 @contextmanager
 def started_replica(cluster: E2eCluster, directory: Path, *flags: str) -> Iterator[Replica]:
-    """It runs no controllers, so that it writes nothing but what it is asked to."""
+    """Starts it without controllers, so that all its writes are those of requests."""
     if cluster.kind == "external":
-        pytest.skip("nobody can stand between a server that runs already and its host")
+        pytest.skip("a proxy cannot be put between an external server and its cluster")
     proxy, port = InterceptingProxy(cluster), free_port()
     where = [f"--kubeconfig={proxy.add_server(_NAME, directory)}", f"--cert-dir={directory / 'certs'}"]
     address = ["--bind-address=127.0.0.1", f"--secure-port={port}", "--controllers=none"]
-    # all that it would ever log, to be searched for what may not be in there
+    # the most verbose log, which tests search for secrets
     process = run_command("serve", *where, *address, *flags, "-v=10", log=directory / f"{_NAME}.log")
-    made = Replica(process, proxy, f"https://127.0.0.1:{port}", cluster)
+    replica = Replica(process, proxy, f"https://127.0.0.1:{port}", cluster)
     try:
-        wait_until("the replica is ready", lambda: _is_ready(made), seconds=PATIENCE, processes=[process])
-        yield made
+        wait_until("the replica is ready", lambda: _is_ready(replica), seconds=PATIENCE, processes=[process])
+        yield replica
     finally:
         process.stop()
         proxy.close()

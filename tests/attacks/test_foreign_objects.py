@@ -1,7 +1,7 @@
-"""ATTACK-12: objects that are somebody else's, under the names that the controllers need, and text that would be more.
+"""ATTACK-12: foreign objects under the names that the controllers need, and text that tries to inject objects.
 
-Objects of no owner, and how they are handed over, are in tests/e2e/gateways/test_rules.py; how a namespace goes from
-one that asks for it to the next is in tests/e2e/gateways/test_changes.py.
+Objects without an owner are tested in tests/e2e/gateways/test_rules.py, the handover of an attached namespace in
+tests/e2e/gateways/test_changes.py.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tests.e2e.support.tenants import Tenants
 APEX = "foo.example.com"
 HARBOR = "cozystack-harbor-760d5a8a-tls"
 _FOREIGN_CERTIFICATE: Object = {"secretName": "x", "dnsNames": ["x.example"], "issuerRef": {"name": "mine"}}
+# plural, name and spec of a foreign object, and the fields of a TenantGateway that needs an object of that name
 NEEDED_OBJECTS: list[tuple[str, str, Object, Object]] = [
     (
         "gateways",
@@ -46,7 +47,7 @@ def _with_our_labels(gateways: Gateways, foo: str) -> Object:
 
 
 def _owned_by_another_gateway(gateways: Gateways, foo: str) -> Object:
-    """Of somebody's Gateway beside it."""
+    """The metadata of an object that belongs to another Gateway of the namespace."""
     listeners = [{"name": "x", "port": 80, "protocol": "HTTP"}]
     other = gateways.create("gateways", foo, "other", {"gatewayClassName": "mine", "listeners": listeners})
     owner = {key: other[key] for key in ("apiVersion", "kind")}
@@ -54,7 +55,7 @@ def _owned_by_another_gateway(gateways: Gateways, foo: str) -> Object:
 
 
 def _owned_by_a_configmap_of_the_same_name(gateways: Gateways, foo: str) -> Object:
-    """Of another kind and the same name."""
+    """The metadata of an object that belongs to an object of another kind with the name of our Gateway."""
     body = {"metadata": {"name": "cozystack"}}
     other = gateways.client.request("POST", f"/api/v1/namespaces/{foo}/configmaps", body).expect(201)
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "cozystack", "uid": other["metadata"]["uid"]}
@@ -71,7 +72,7 @@ def test_a_foreign_object_that_looks_like_ours_is_not_taken_over(
     needed_object: tuple[str, str, Object, Object],
     disguise: Callable[[Gateways, str], Object],
 ) -> None:
-    """Ownership is a uid, and no name, label or field manager."""
+    """The uid decides about ownership; names, labels and field managers do not."""
     plural, name, spec, mode = needed_object
     version, kind = COLLECTIONS[plural]
     metadata = {"name": name, **disguise(gateways, foo)}
@@ -81,10 +82,10 @@ def test_a_foreign_object_that_looks_like_ours_is_not_taken_over(
     gateways.create_route(foo, "harbor", f"harbor.{APEX}", to=foo, port=443)
     before = gateways.get(plural, foo, name)
     gateways.create_tenantgateway(foo, APEX, **mode)
-    gateways.wait_until("it is refused", lambda: gateways.ready_reason(foo) == "ReconcileError")
-    told = gateways.conditions(foo)["Ready"]["message"]
-    assert f"{kind.lower()} {foo}/{name} exists but is not owned by TenantGateway {foo}/cozystack" in told
-    gateways.wait_until("the rest is made", lambda: _has_other_objects(gateways, foo, plural))
+    gateways.wait_until("the conflict is reported", lambda: gateways.ready_reason(foo) == "ReconcileError")
+    message = gateways.conditions(foo)["Ready"]["message"]
+    assert f"{kind.lower()} {foo}/{name} exists but is not owned by TenantGateway {foo}/cozystack" in message
+    gateways.wait_until("the other objects exist", lambda: _has_other_objects(gateways, foo, plural))
     assert gateways.get(plural, foo, name) == before
 
 
@@ -94,26 +95,26 @@ def _has_other_objects(gateways: Gateways, foo: str, plural: str) -> bool:
 
 
 def test_existing_secrets_with_names_of_certificates_are_not_touched(gateways: Gateways, foo: str) -> None:
-    """The Secrets of certificates are cert-manager's to write. What there is under their names is not looked at."""
+    """Only cert-manager writes the Secrets of certificates; the controllers ignore existing ones."""
     secrets = f"/api/v1/namespaces/{foo}/secrets"
-    kept = {}
+    created = {}
     for name in (HARBOR, "cozystack-gateway-tls", "cozystack-acme-account"):
         body = {"metadata": {"name": name}, "type": "Opaque", "data": {"mine": "eA=="}}
-        kept[name] = gateways.client.request("POST", secrets, body).expect(201)
+        created[name] = gateways.client.request("POST", secrets, body).expect(201)
     gateways.create_route(foo, "harbor", f"harbor.{APEX}", to=foo, port=443)
     gateways.create_tenantgateway(foo, APEX)
-    gateways.wait_until("it is served", lambda: gateways.listener_hostnames(foo) == [f"harbor.{APEX}"])
+    gateways.wait_until("harbor has a listener", lambda: gateways.listener_hostnames(foo) == [f"harbor.{APEX}"])
     gateways.patch("tenantgateways", foo, "cozystack", {"spec": DNS01})
-    gateways.wait_until("by a wildcard", lambda: f"*.{APEX}" in gateways.listener_hostnames(foo))
+    gateways.wait_until("the wildcard has a listener", lambda: f"*.{APEX}" in gateways.listener_hostnames(foo))
     gateways.delete("tenantgateways", foo)
-    for name, secret in kept.items():
+    for name, secret in created.items():
         assert gateways.client.get(f"{secrets}/{name}").expect(200) == secret
 
 
 def test_foreign_secrets_in_a_workload_namespace_are_not_touched(
     cluster: E2eCluster, tenants: Tenants, alice: TenantAdmin
 ) -> None:
-    """Names that the tenant's own objects have not got stay whose they are."""
+    """The reconciler writes its own objects, and no others with similar names."""
     client, secrets = cluster.client(), f"/api/v1/namespaces/{alice.namespace}/secrets"
     for name in ("cozystack-values2", "values", f"{alice.namespace}"):
         body = {"metadata": {"name": name}, "type": "Opaque", "data": {"mine": "eA=="}}
@@ -125,16 +126,16 @@ def test_foreign_secrets_in_a_workload_namespace_are_not_touched(
 
 
 def test_a_second_tenantgateway_does_not_contend_for_an_attached_namespace(gateways: Gateways, foo: str) -> None:
-    """The one that has it keeps it; the other is told, and writes nothing."""
+    """The first one keeps the namespace; the second one gets a condition, and writes nothing to the namespace."""
     rival, harbor = gateways.create_namespace("z-rival"), gateways.create_namespace("cozy-harbor")
     gateways.create_tenantgateway(foo, APEX, attachedNamespaces=[harbor])
-    gateways.wait_until("attached", lambda: gateways.attachment(harbor) == (foo, foo))
+    gateways.wait_until("harbor is attached", lambda: gateways.attachment(harbor) == (foo, foo))
     gateways.create_tenantgateway(rival, "rival.example", attachedNamespaces=[harbor])
-    gateways.wait_until("the rival is told", lambda: "AttachedElsewhere" in gateways.conditions(rival))
+    gateways.wait_until("the rival has its condition", lambda: "AttachedElsewhere" in gateways.conditions(rival))
     version = _version(gateways, harbor)
     for apex in ("b.rival.example", "c.rival.example"):
         gateways.patch("tenantgateways", rival, "cozystack", {"spec": {"apex": apex}})
-        gateways.wait_until("it is looked at", partial(_is_observed, gateways, rival))
+        gateways.wait_until("the change is observed", partial(_is_observed, gateways, rival))
     assert gateways.attachment(harbor) == (foo, foo)
     assert _version(gateways, harbor) == version
 
@@ -153,11 +154,11 @@ SECOND_DOCUMENT = (
     "x\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: smuggled}\nrules: []\n"
 )
 TEXTS = [
-    pytest.param(SECOND_DOCUMENT, id="a second document"),
-    pytest.param("&a [*a]", id="an anchor"),
+    pytest.param(SECOND_DOCUMENT, id="a second YAML document"),
+    pytest.param("&a [*a]", id="a YAML anchor"),
     pytest.param("x\nlabels: {a: b}", id="a line break"),
     pytest.param("{{ .Values }}", id="a template"),
-    pytest.param("$(id)", id="a shell"),
+    pytest.param("$(id)", id="a shell command"),
     pytest.param('", "kind": "ClusterRole", "x": "', id="a quote"),
     pytest.param("${HOST}", id="a variable"),
     pytest.param("../../kube-system/x", id="a path"),
@@ -165,6 +166,7 @@ TEXTS = [
 
 
 def fields_with_text(text: str) -> Iterator[tuple[str, Object]]:
+    """Yields each field that takes text, and a spec with the text in it."""
     yield "apex", {"apex": text}
     yield "issuerName", {"issuerName": text}
     yield "gatewayClassName", {"gatewayClassName": text}
@@ -192,10 +194,10 @@ CLUSTER_SCOPED = (
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_text_in_a_field_cannot_inject_objects(gateways: Gateways, foo: str, text: str) -> None:
-    """CVE-2026-22872: whatever a field holds, it is one value of one object of the four kinds, in one namespace."""
+    """CVE-2026-22872: whatever a field contains, it is one value of one object of the four kinds, in one namespace."""
     before = {each: _object_names(gateways, each) for each in CLUSTER_SCOPED}
     gateways.create_tenantgateway(foo, APEX)
-    gateways.wait_until("it is there", lambda: not gateways.is_gone("gateways", foo))
+    gateways.wait_until("the Gateway exists", lambda: not gateways.is_gone("gateways", foo))
     plain: Object = {"spec": {"apex": APEX, "certMode": "http01", "issuerName": "letsencrypt-prod"}}
     absent = ("dns01", "wildcardSecretRef", "attachedNamespaces", "tlsPassthroughServices", "gatewayClassName")
     for _, changed in fields_with_text(text):
@@ -205,7 +207,7 @@ def test_text_in_a_field_cannot_inject_objects(gateways: Gateways, foo: str, tex
         answer = gateways.client.request("PATCH", target, body, content_type="application/merge-patch+json")
         assert answer.status in (200, 422), answer.body
         if answer.status == 200:
-            gateways.wait_until("it is looked at", partial(_is_observed, gateways, foo))
+            gateways.wait_until("the change is observed", partial(_is_observed, gateways, foo))
         for plural in ("gateways", "issuers", "certificates", "httproutes"):
             _check_written_objects(gateways, plural, foo)
     assert {each: _object_names(gateways, each) for each in CLUSTER_SCOPED} == before
@@ -217,7 +219,7 @@ def _object_names(gateways: Gateways, collection: str) -> list[str]:
 
 
 def _check_written_objects(gateways: Gateways, plural: str, foo: str) -> None:
-    """What is ours is of a kind that we write, in the namespace of its owner, with labels that are labels."""
+    """All objects are of a kind that the controllers write, in the namespace of the owner, with clean metadata."""
     for each in gateways.client.get(path(plural, foo)).expect(200)["items"]:
         assert COLLECTIONS[plural] in WRITTEN_KINDS
         assert each["metadata"]["namespace"] == foo
@@ -227,7 +229,7 @@ def _check_written_objects(gateways: Gateways, plural: str, foo: str) -> None:
 
 
 def test_invalid_hostnames_of_routes_create_no_objects(gateways: Gateways, foo: str) -> None:
-    """Where a host's own schema lets any text in: names, labels and certificates are made of none of it."""
+    """If the CRD of the cluster accepts any text as a hostname, it still reaches no name, label or certificate."""
     gateways.create_tenantgateway(foo, APEX)
     for number, text in enumerate(each.values[0] for each in TEXTS):
         spec = {
@@ -237,12 +239,13 @@ def test_invalid_hostnames_of_routes_create_no_objects(gateways: Gateways, foo: 
         body = {"apiVersion": GATEWAY_API, "kind": "HTTPRoute", "metadata": {"name": f"route{number}"}, "spec": spec}
         assert gateways.client.request("POST", path("httproutes", foo), body).status in (201, 422)
     gateways.create_route(foo, "good", f"good.{APEX}", to=foo, port=443)
-    gateways.wait_until("what is good is served", lambda: gateways.listener_hostnames(foo) == [f"good.{APEX}"])
-    gateways.wait_until("it has its certificate", lambda: bool(gateways.names("certificates", foo)))
+    gateways.wait_until("the valid one has a listener", lambda: gateways.listener_hostnames(foo) == [f"good.{APEX}"])
+    gateways.wait_until("it has a certificate", lambda: bool(gateways.names("certificates", foo)))
     assert len(gateways.names("certificates", foo)) == 1
 
 
 def account_may(client: Any, verb: str, group: str, resource: str, namespace: str = "") -> bool:
+    """True if our server's service account may do this, in all namespaces if none is named."""
     attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace}
     spec = {"user": "system:serviceaccount:cozy-system:tenant-apiserver", "resourceAttributes": attributes}
     groups = ["system:serviceaccounts", "system:serviceaccounts:cozy-system", "system:authenticated"]
@@ -252,7 +255,7 @@ def account_may(client: Any, verb: str, group: str, resource: str, namespace: st
 
 
 def test_the_service_account_may_write_only_what_the_controllers_need(kube: KubeCluster) -> None:
-    """CVE-2026-65835: a fault in the controllers would still be held by what their account may do."""
+    """CVE-2026-65835: RBAC limits the damage of a bug in the controllers."""
     client = kube.client()
     for group, resource in (
         ("rbac.authorization.k8s.io", "clusterroles"),
@@ -279,13 +282,15 @@ def test_the_service_account_may_write_only_what_the_controllers_need(kube: Kube
 def test_a_tenantgateway_cannot_change_the_gateway_label_of_a_workload_namespace(
     gateways: Gateways, alice: TenantAdmin, tenants: Tenants, foo: str
 ) -> None:
-    """A TenantGateway anywhere that lists it changes nothing of what the tree says."""
+    """The tree decides about the label: a TenantGateway that lists the namespace changes nothing."""
     tenants.patch(alice.tenant, {"spec": {"gateway": True}})
-    gateways.wait_until("alice has her own", lambda: gateways.attachment(alice.namespace)[0] == alice.namespace)
+    gateways.wait_until(
+        "alice's namespace has its own Gateway", lambda: gateways.attachment(alice.namespace)[0] == alice.namespace
+    )
     gateways.create_tenantgateway(foo, APEX, attachedNamespaces=[alice.namespace])
-    gateways.wait_until("it is told", lambda: "AttachedElsewhere" in gateways.conditions(foo))
+    gateways.wait_until("it has its condition", lambda: "AttachedElsewhere" in gateways.conditions(foo))
     gateways.delete("tenantgateways", foo)
-    gateways.wait_until("it is gone", lambda: gateways.is_gone("tenantgateways", foo))
+    gateways.wait_until("it is deleted", lambda: gateways.is_gone("tenantgateways", foo))
     assert gateways.attachment(alice.namespace) == (alice.namespace, None)
     labels = gateways.client.get(f"/api/v1/namespaces/{alice.namespace}").expect(200)["metadata"]["labels"]
     assert labels[LABEL] == alice.namespace

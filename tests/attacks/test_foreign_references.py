@@ -1,5 +1,7 @@
-"""ATTACK-11: references into what is somebody else's, attachment without consent, and what is left when consent is
-taken back. Delegation between parents and children is not there to be attacked."""
+"""ATTACK-11: references to objects of other namespaces, attachment without consent, and revoked consent.
+
+Delegation between parents and children does not exist.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def serves(gateways: Gateways, namespace: str, hostname: str) -> bool:
 
 
 def values_of_field(document: Any, field: str) -> Iterator[Any]:
-    """All that stands under a field, however deep."""
+    """Yields the values of a field at any depth."""
     if isinstance(document, dict):
         for key, value in document.items():
             if key == field:
@@ -44,22 +46,22 @@ def values_of_field(document: Any, field: str) -> Iterator[Any]:
             yield from values_of_field(each, field)
 
 
-def create_reference_grant(gateways: Gateways, namespace: str, kind: str, guest: str, what: str) -> None:
-    """A grant: this kind of a guest's namespace may refer to that in this one."""
+def create_reference_grant(gateways: Gateways, namespace: str, kind: str, guest: str, target_kind: str) -> None:
+    """Lets objects of `kind` in the namespace `guest` refer to core objects of `target_kind` in `namespace`."""
     grant = {
         "apiVersion": "gateway.networking.k8s.io/v1beta1",
         "kind": "ReferenceGrant",
         "metadata": {"name": "all"},
         "spec": {
             "from": [{"group": "gateway.networking.k8s.io", "kind": kind, "namespace": guest}],
-            "to": [{"group": "", "kind": what}],
+            "to": [{"group": "", "kind": target_kind}],
         },
     }
     gateways.client.request("POST", GRANTS.format(namespace), grant).expect(201)
 
 
 def test_a_gateway_refers_only_to_secrets_of_its_own_namespace(gateways: Gateways, foo: str) -> None:
-    """A reference has no room for another one: what is sent is dropped or refused, and what is made names none."""
+    """The namespace of a reference is dropped or rejected, and the listeners refer to no other namespace."""
     bob = gateways.create_namespace("bob")
     secret = {"metadata": {"name": "bought"}, "type": "kubernetes.io/tls", "data": {"tls.crt": "", "tls.key": ""}}
     gateways.client.request("POST", f"/api/v1/namespaces/{bob}/secrets", secret).expect(201)
@@ -77,7 +79,7 @@ def test_a_gateway_refers_only_to_secrets_of_its_own_namespace(gateways: Gateway
         assert "namespace" not in answer.json()["spec"]["wildcardSecretRef"]
     else:
         gateways.create_tenantgateway(foo, APEX, certMode="existingSecret", wildcardSecretRef={"name": "bought"})
-    gateways.wait_until("it is served", partial(serves, gateways, foo, APEX))
+    gateways.wait_until("the apex has a listener", partial(serves, gateways, foo, APEX))
     listeners = gateways.get("gateways", foo)["spec"]["listeners"]
     references = [each for found in values_of_field(listeners, "certificateRefs") for each in found]
     assert references
@@ -107,12 +109,12 @@ def test_an_issuer_refers_only_to_secrets_of_its_own_namespace(gateways: Gateway
     assert answer.status in (201, 400, 422), answer.body
     if answer.status != 201:
         gateways.create_tenantgateway(foo, APEX, **DNS01)
-    gateways.wait_until("an issuer", lambda: gateways.names("issuers", foo))
+    gateways.wait_until("there is an issuer", lambda: gateways.names("issuers", foo))
     issuer = gateways.get("issuers", foo, "cozystack-gateway")
     assert list(values_of_field(issuer["spec"], "namespace")) == []
-    # and it is the namespace's own kind of issuer, which reads no other namespace's Secrets
+    # a namespaced issuer reads no Secrets of other namespaces
     assert issuer["kind"] == "Issuer"
-    gateways.wait_until("a certificate", lambda: gateways.names("certificates", foo))
+    gateways.wait_until("there is a certificate", lambda: gateways.names("certificates", foo))
     certificate = gateways.get("certificates", foo, gateways.names("certificates", foo)[0])
     assert certificate["spec"]["issuerRef"]["kind"] == "Issuer"
 
@@ -120,20 +122,22 @@ def test_an_issuer_refers_only_to_secrets_of_its_own_namespace(gateways: Gateway
 def test_a_foreign_attachment_list_does_not_attach_a_namespace(
     cluster: E2eCluster, alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants, gateways: Gateways, foo: str
 ) -> None:
-    """Nor by a grant, which this Gateway does not go by, nor by a route alone."""
+    """Neither does a ReferenceGrant, which the controllers ignore, or a route by itself."""
     tenants.patch(bob.tenant, {"spec": {"gateway": True}})
-    gateways.wait_until("bob has his own", lambda: gateways.attachment(bob.namespace)[0] == bob.namespace)
+    gateways.wait_until(
+        "bob's namespace has its own Gateway", lambda: gateways.attachment(bob.namespace)[0] == bob.namespace
+    )
     gateways.create_tenantgateway(foo, APEX, attachedNamespaces=[bob.namespace])
-    gateways.wait_until("that is refused", lambda: "AttachedElsewhere" in gateways.conditions(foo))
+    gateways.wait_until("the conflict is reported", lambda: "AttachedElsewhere" in gateways.conditions(foo))
     assert gateways.attachment(bob.namespace) == (bob.namespace, None)
-    # alice points a route at bob's Gateway, and grants herself what is hers
+    # alice points a route at bob's Gateway, with a grant in her own namespace
     create_reference_grant(gateways, alice.namespace, "HTTPRoute", alice.namespace, "Service")
     hostname = f"alice.{tenants.get(bob.tenant)['status']['host']['value']}"
     before = gateways.attachment(alice.namespace)
     gateways.create_route(alice.namespace, "foreign", hostname, to=bob.namespace, port=443)
     own = f"own.{tenants.get(bob.tenant)['status']['host']['value']}"
     gateways.create_route(bob.namespace, "own", own, to=bob.namespace, port=443)
-    gateways.wait_until("bob's is served", partial(serves, gateways, bob.namespace, own))
+    gateways.wait_until("bob's route has a listener", partial(serves, gateways, bob.namespace, own))
     selectors = [
         each["allowedRoutes"]["namespaces"] for each in gateways.get("gateways", bob.namespace)["spec"]["listeners"]
     ]
@@ -143,6 +147,7 @@ def test_a_foreign_attachment_list_does_not_attach_a_namespace(
 
 
 AttachmentChange = Callable[[Gateways, str, str, bool], None]
+"""Attaches the second namespace to the Gateway of the first one, or revokes that."""
 
 
 def _change_by_list(gateways: Gateways, owner: str, guest: str, attached: bool) -> None:
@@ -165,26 +170,28 @@ def _change_by_route(gateways: Gateways, owner: str, guest: str, attached: bool)
     ],
 )
 def test_a_revoked_attachment_ends_within_a_second(gateways: Gateways, foo: str, change: AttachmentChange) -> None:
-    """CVE-2024-42486. The label with which a namespace attaches goes, and so does what was made for the route. The
-    median of some rounds."""
+    """CVE-2024-42486: the label of the attached namespace, or the listener for its route, is removed. The median of
+    some rounds counts."""
     guest, hostname = gateways.create_namespace("guest"), f"guest.{APEX}"
     gateways.create_tenantgateway(foo, APEX)
-    gateways.wait_until("it is there", lambda: not gateways.is_gone("gateways", foo))
+    gateways.wait_until("the Gateway exists", lambda: not gateways.is_gone("gateways", foo))
     gateways.create_route(guest, "app", hostname, to=foo)
-    taken: list[float] = []
+    durations: list[float] = []
     for _ in range(ROUNDS):
         change(gateways, foo, guest, True)
-        gateways.wait_until("attached", lambda: gateways.attachment(guest)[0] == foo)
-        gateways.wait_until("served", partial(serves, gateways, foo, hostname))
+        gateways.wait_until("the namespace is attached", lambda: gateways.attachment(guest)[0] == foo)
+        gateways.wait_until("the route has a listener", partial(serves, gateways, foo, hostname))
         started = time.monotonic()
         change(gateways, foo, guest, False)
-        gateways.wait_until("detached", partial(_is_detached, gateways, foo, guest, hostname, change))
-        taken.append(time.monotonic() - started)
-    assert statistics.median(taken) < MAX_SECONDS, taken
+        gateways.wait_until(
+            "the revocation takes effect", partial(_is_detached, gateways, foo, guest, hostname, change)
+        )
+        durations.append(time.monotonic() - started)
+    assert statistics.median(durations) < MAX_SECONDS, durations
 
 
 def _is_detached(gateways: Gateways, owner: str, guest: str, hostname: str, change: AttachmentChange) -> bool:
-    """Without the label no listener admits the namespace; without the reference there is none for its route."""
+    """Without the label no listener admits the namespace; without the reference its route has no listener."""
     if change is _change_by_route:
         return not serves(gateways, owner, hostname)
     return gateways.attachment(guest) == (None, None)
@@ -193,12 +200,12 @@ def _is_detached(gateways: Gateways, owner: str, guest: str, hostname: str, chan
 def test_the_listener_of_an_inheriting_namespace_is_removed_with_its_label(gateways: Gateways, foo: str) -> None:
     heir = gateways.create_namespace("heir", labels={LABEL: foo, HOST_LABEL: f"heir.{APEX}"})
     gateways.create_tenantgateway(foo, APEX, **DNS01)
-    gateways.wait_until("the heir's", partial(serves, gateways, foo, f"*.heir.{APEX}"))
+    gateways.wait_until("the inheriting namespace has a listener", partial(serves, gateways, foo, f"*.heir.{APEX}"))
     gateways.patch_labels(heir, {LABEL: None})
-    gateways.wait_until("no more", lambda: not serves(gateways, foo, f"*.heir.{APEX}"))
+    gateways.wait_until("its listener is removed", lambda: not serves(gateways, foo, f"*.heir.{APEX}"))
     certificate = gateways.get("certificates", foo, "cozystack-gateway-tls")
     gateways.wait_until(
-        "nor in the certificate",
+        "its hostname is removed from the certificate",
         lambda: (
             f"heir.{APEX}" not in gateways.get("certificates", foo, certificate["metadata"]["name"])["spec"]["dnsNames"]
         ),
@@ -207,19 +214,19 @@ def test_the_listener_of_an_inheriting_namespace_is_removed_with_its_label(gatew
 
 @pytest.mark.controller_manager
 def test_a_recreated_namespace_is_attached_only_by_the_list(gateways: Gateways, foo: str) -> None:
-    """An entry of the list is the operator's, and names it; what was attached by label alone is not attached again."""
+    """The list names the namespace, so it is attached again; an attachment by label alone ends with the namespace."""
     listed, labelled = gateways.create_namespace("listed"), gateways.create_namespace("labelled", labels={LABEL: foo})
     gateways.create_tenantgateway(foo, APEX, attachedNamespaces=[listed])
-    gateways.wait_until("attached", lambda: gateways.attachment(listed) == (foo, foo))
+    gateways.wait_until("the listed one is attached", lambda: gateways.attachment(listed) == (foo, foo))
     for guest in (listed, labelled):
         gateways.create_route(guest, "app", f"{guest}.{APEX}", to=foo)
-        gateways.wait_until("served", partial(serves, gateways, foo, f"{guest}.{APEX}"))
+        gateways.wait_until("its route has a listener", partial(serves, gateways, foo, f"{guest}.{APEX}"))
     for guest in (listed, labelled):
         gateways.client.request("DELETE", f"/api/v1/namespaces/{guest}").expect(200)
-        gateways.wait_until("gone", partial(_is_gone, gateways, guest))
-        gateways.wait_until("not served", partial(_is_not_served, gateways, foo, f"{guest}.{APEX}"))
+        gateways.wait_until("the namespace is deleted", partial(_is_gone, gateways, guest))
+        gateways.wait_until("its route has no listener", partial(_is_not_served, gateways, foo, f"{guest}.{APEX}"))
         gateways.create_named_namespace(guest)
-    gateways.wait_until("the entry counts", lambda: gateways.attachment(listed) == (foo, foo))
+    gateways.wait_until("the listed one is attached again", lambda: gateways.attachment(listed) == (foo, foo))
     assert gateways.attachment(labelled) == (None, None)
     assert gateways.listener_hostnames(foo) == []
 

@@ -1,6 +1,6 @@
-"""ATTACK-04: somebody else's Tenant by name, list, watch, table, selector, count and page.
+"""ATTACK-04: access to a foreign Tenant by name, list, watch, table, selector, count and page.
 
-That what is hidden cannot be told from what is not there is ATTACK-15; the rest of what lists show is in
+ATTACK-15 tests that hidden objects are indistinguishable from missing ones; further tests of lists are in
 tests/e2e/identity/test_visibility.py.
 """
 
@@ -25,7 +25,7 @@ WHOLE_TABLE = {"includeObject": "Object"}
 
 
 class HiddenTenant:
-    """What alice must not learn: words that are in nothing but bob's."""
+    """Bob's child Tenant, and the words that alice must not learn: they occur only in bob's objects."""
 
     def __init__(self, bob: TenantAdmin, tenants: Tenants) -> None:
         self.bob = bob
@@ -45,7 +45,7 @@ def hidden_tenant(bob: TenantAdmin, tenants: Tenants) -> HiddenTenant:
     return HiddenTenant(bob, tenants)
 
 
-def named_requests(bob: TenantAdmin) -> Iterator[tuple[str, str, Any, str]]:
+def requests_by_name(bob: TenantAdmin) -> Iterator[tuple[str, str, Any, str]]:
     one, collection, name = bob.child_path, bob.children, bob.child
     spec = {"etcd": True}
     yield "GET", one, None, JSON
@@ -66,14 +66,14 @@ def named_requests(bob: TenantAdmin) -> Iterator[tuple[str, str, Any, str]]:
 def test_requests_for_a_foreign_tenant_by_name_are_forbidden(
     alice: TenantAdmin, bob: TenantAdmin, hidden_tenant: HiddenTenant, tenants: Tenants
 ) -> None:
-    for method, path, body, kind in named_requests(bob):
+    for method, path, body, kind in requests_by_name(bob):
         query = {"fieldManager": "alice"} if kind == APPLY else None
         for dry_run in ({}, {"dryRun": "All"}):
-            asked = {**(query or {}), **dry_run} if method != "GET" else query
-            answer = alice.client.request(method, path, body, query=asked, content_type=kind)
+            parameters = {**(query or {}), **dry_run} if method != "GET" else query
+            answer = alice.client.request(method, path, body, query=parameters, content_type=kind)
             assert answer.status == 403, (method, path, answer.body)
             assert hidden_tenant.is_absent_from(answer.content.decode(), named_by_caller=True)
-    # as a list or a watch of one name, a request passes the door, and finds nothing behind it
+    # a list with a field selector for the name is allowed, and empty
     for path in (bob.children, tenants_path()):
         for accept in (JSON, TABLE, PARTIAL):
             listed = alice.client.get(
@@ -119,15 +119,15 @@ def list_queries(hidden_tenant: HiddenTenant) -> Iterator[dict[str, str]]:
 
 @pytest.mark.parametrize("accept", [JSON, TABLE, PARTIAL])
 def test_no_list_shows_a_foreign_tenant(alice: TenantAdmin, hidden_tenant: HiddenTenant, accept: str) -> None:
-    """In whatever form, by whatever selector, and no count counts it."""
+    """Lists are empty in every representation and for every selector, and their metadata counts nothing."""
     for path in (tenants_path(), tenants_path(hidden_tenant.bob.namespace), NAMESPACES):
         for query in list_queries(hidden_tenant):
             if path == NAMESPACES and query.get("resourceVersion") == hidden_tenant.version:
-                # of Tenants, which TenantNamespaces need not have reached
+                # a version of Tenants; the cache of TenantNamespaces may be older
                 continue
             more: Mapping[str, str] = WHOLE_TABLE if accept == TABLE else {}
             answer = alice.client.get(path, query={**query, **more}, headers={"Accept": accept})
-            # a version can be too old for one that has to be exact
+            # an exact version may be too old
             assert answer.status == 200 or (answer.status == 410 and "resourceVersion" in query), answer.body
             assert hidden_tenant.is_absent_from(answer.content.decode()), (path, query)
             metadata = answer.json()["metadata"]
@@ -147,13 +147,13 @@ def test_counts_and_pages_include_only_visible_tenants(
     rest = alice.client.get(tenants_path(), query={"limit": 1, "continue": page["metadata"]["continue"]}).expect(200)
     assert sorted(item["metadata"]["name"] for item in (*page["items"], *rest["items"])) == own
     assert "continue" not in rest["metadata"]
-    for giver in (bob.client, tenants.client):
+    for owner in (bob.client, tenants.client):
         for path in (tenants_path(), bob.children):
-            token = giver.get(path, query={"limit": 1}).expect(200)["metadata"]["continue"]
-            for asked in (tenants_path(), bob.children, NAMESPACES):
-                answer = alice.client.get(asked, query={"limit": 500, "continue": token})
+            token = owner.get(path, query={"limit": 1}).expect(200)["metadata"]["continue"]
+            for target in (tenants_path(), bob.children, NAMESPACES):
+                answer = alice.client.get(target, query={"limit": 500, "continue": token})
                 assert answer.status in (200, 400, 410), answer.body
-                # a token tells its holder where it was made; nothing else does
+                # an error message may repeat the position in the token
                 assert hidden_tenant.is_absent_from(answer.content.decode(), named_by_caller=answer.status != 200)
 
 
@@ -184,7 +184,7 @@ def test_no_watch_shows_a_foreign_tenant(
             alice.client, path, {**start, "labelSelector": "word!=x"}, accept, lambda: _annotate_child(tenants, bob)
         )
         if own:
-            # what is alice's is told, so that something was listened to
+            # the watch works: alice's own Tenant is in it
             assert alice.child in seen
         assert hidden_tenant.is_absent_from(seen)
 
@@ -194,17 +194,17 @@ def _annotate_child(tenants: Tenants, party: TenantAdmin) -> None:
 
 
 def _read_watch(client: Client, path: str, query: Mapping[str, str], accept: str, change: Any) -> str:
-    """All that a watch of a second says, while something changes."""
-    asked = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": "2", **query}
-    with client.stream(path, query=asked, headers={"Accept": accept}, seconds=30) as frames:
+    """Returns all events of a watch of two seconds as text, while `change` is made."""
+    parameters = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": "2", **query}
+    with client.stream(path, query=parameters, headers={"Accept": accept}, seconds=30) as frames:
         change()
-        said = list(frames)
-    for frame in said:
+        received = list(frames)
+    for frame in received:
         assert frame["type"] in ("ADDED", "MODIFIED", "BOOKMARK"), frame
         if frame["type"] == "BOOKMARK" and accept == JSON:
             assert set(frame["object"]) <= {"kind", "apiVersion", "metadata"}
             assert set(frame["object"]["metadata"]) <= {"resourceVersion", "annotations", "creationTimestamp"}
-    return str(said)
+    return str(received)
 
 
 def test_a_watch_from_the_version_of_a_foreign_tenant_does_not_show_it(
@@ -213,16 +213,15 @@ def test_a_watch_from_the_version_of_a_foreign_tenant_does_not_show_it(
     _annotate_child(tenants, bob)
     query = {"resourceVersion": hidden_tenant.version}
     for accept in (JSON, TABLE, PARTIAL_OBJECT):
-        said = _read_watch(alice.client, tenants_path(), query, accept, lambda: _annotate_child(tenants, alice))
-        assert alice.child in said
-        assert hidden_tenant.is_absent_from(said)
+        events = _read_watch(alice.client, tenants_path(), query, accept, lambda: _annotate_child(tenants, alice))
+        assert alice.child in events
+        assert hidden_tenant.is_absent_from(events)
 
 
 def test_the_version_of_a_list_does_not_reveal_where_a_change_was_made(
     alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants, unique: str
 ) -> None:
-    """The version of a list is that of the whole collection, for everybody and every namespace: no oracle says where
-    something has changed."""
+    """The version of a list is that of the whole collection, the same for all users and namespaces."""
 
     def versions() -> set[str]:
         paths = (tenants_path(), bob.children, alice.children, tenants_path(f"tenant-{unique}"))
@@ -232,8 +231,8 @@ def test_the_version_of_a_list_does_not_reveal_where_a_change_was_made(
     for party in (bob, alice, bob):
         _annotate_child(tenants, party)
         tenants.patch(party.child, {"spec": {"etcd": party is bob}}, party.namespace)
-        # what else goes on may come in between two of the requests
-        tenants.wait("one version for all", lambda: len(versions()) == 1)
+        # another write may come between two of the requests
+        tenants.wait("all lists have one version", lambda: len(versions()) == 1)
         last = tenants.get(party.child, party.namespace)["metadata"]["resourceVersion"]
         assert int(versions().pop()) >= int(last)
 
@@ -248,16 +247,16 @@ def test_kubectl_shows_only_visible_tenants(
     shown = cluster.kubectl("get", "tenantnamespaces", "-o", "yaml", as_user=alice.user)
     assert hidden_tenant.is_absent_from(shown.stdout)
     assert alice.namespace in shown.stdout
-    refused = cluster.kubectl("describe", "tenant", bob.child, "-n", bob.namespace, as_user=alice.user, status=None)
-    assert hidden_tenant.is_absent_from(refused.stdout + refused.stderr, named_by_caller=True)
+    denied = cluster.kubectl("describe", "tenant", bob.child, "-n", bob.namespace, as_user=alice.user, status=None)
+    assert hidden_tenant.is_absent_from(denied.stdout + denied.stderr, named_by_caller=True)
 
 
 def test_foreign_tenants_cannot_be_deleted_in_bulk(alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants) -> None:
-    """At the scope of the cluster there is no such request, and in bob's namespace it is not alice's."""
+    """deletecollection is forbidden for all namespaces at once, and for alice in bob's namespace."""
     answers: dict[str, Response] = {
         path: alice.client.request("DELETE", path, query={"labelSelector": "word!=x"})
         for path in (tenants_path(), bob.children)
     }
     assert [answer.status for answer in answers.values()] == [403, 403]
-    kept: Object = tenants.get(bob.child, bob.namespace)
-    assert "deletionTimestamp" not in kept["metadata"]
+    remaining: Object = tenants.get(bob.child, bob.namespace)
+    assert "deletionTimestamp" not in remaining["metadata"]

@@ -1,6 +1,6 @@
-"""ATTACK-01: who says to be somebody, in headers that only a front proxy may send.
+"""ATTACK-01: identity headers that only a front proxy may send, sent by others.
 
-What a front proxy that is one says is in tests/e2e/identity/test_front_proxy_spoofing.py.
+Requests of a genuine front proxy are tested in tests/e2e/identity/test_front_proxy_spoofing.py.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def get_with_headers(client: Client, lines: list[str], name: str) -> Response:
 
 @pytest.fixture
 def anonymous_client(cluster: E2eCluster) -> Client:
-    """Straight at our server, without any credential."""
+    """A client that connects directly to our server without credentials."""
     return Client(cluster.direct_url, ssl._create_unverified_context(), {})
 
 
@@ -68,7 +68,7 @@ def test_identity_headers_without_a_certificate_are_rejected(anonymous_client: C
 @pytest.mark.parametrize("lines", MALFORMED)
 def test_malformed_identity_headers_authenticate_nobody(anonymous_client: Client, lines: list[str]) -> None:
     answer = get_with_headers(anonymous_client, lines, "admin")
-    # a line that another one swallows names nobody, and nobody gets a 403
+    # a header that becomes part of another one is no identity header: the request is anonymous, and forbidden
     assert answer.status in (400, 401, 403), answer.body
     if answer.status == 403:
         assert 'User "system:anonymous" cannot get' in answer.json()["message"]
@@ -78,7 +78,7 @@ def test_malformed_identity_headers_authenticate_nobody(anonymous_client: Client
 def test_identity_headers_with_a_certificate_of_another_ca_are_rejected(
     cluster: E2eCluster, tmp_path: Path, lines: list[str]
 ) -> None:
-    """Whose name is that of the front proxy, of an administrator, or both."""
+    """The certificate has the common name of the front proxy and the group of administrators."""
     pair = make_client(make_ca("attacker"), FRONT_PROXY, [MASTERS])
     client = Client(cluster.direct_url, client_certificate_context(pair, tmp_path), {})
     assert get_with_headers(client, lines, "admin").expect(401)["reason"] == "Unauthorized"
@@ -88,12 +88,11 @@ def test_identity_headers_with_a_certificate_of_another_ca_are_rejected(
 def test_identity_headers_with_a_user_certificate_are_ignored(
     cluster: E2eCluster, unique: str, lines: list[str]
 ) -> None:
-    """As at a kube-apiserver, a good credential is a good credential (WIRE-A11): its owner is who asks, and nobody
-    else."""
+    """As at kube-apiserver, the request is authenticated by its valid certificate, whatever its headers (WIRE-A11)."""
     own = cluster.direct_client(unique) if isinstance(cluster, KubeCluster) else cluster.client(unique)
     for client in (own, cluster.client(unique)):
-        said = get_with_headers(client, lines, "admin").expect(403)["message"]
-        assert f'User "{unique}" cannot get' in said
+        message = get_with_headers(client, lines, "admin").expect(403)["message"]
+        assert f'User "{unique}" cannot get' in message
 
 
 @pytest.mark.parametrize("lines", SPELLINGS)
@@ -120,7 +119,7 @@ def test_a_front_proxy_that_names_two_users_is_rejected(kube: KubeCluster, lines
 
 
 def test_only_the_configured_spelling_of_identity_headers_counts(kube: KubeCluster, unique: str) -> None:
-    """What its client smuggled in beside it, in another spelling, is nobody's word."""
+    """Headers in another spelling, which a client smuggles past the front proxy, are ignored."""
     lines = [f"X-Remote-User: {unique}", "X_Remote_User: admin", f"X_Remote_Group: {MASTERS}", "Remote-User: admin"]
     assert (
         f'User "{unique}" cannot get' in get_with_headers(kube.front_proxy_client(), lines, "").expect(403)["message"]
@@ -129,16 +128,16 @@ def test_only_the_configured_spelling_of_identity_headers_counts(kube: KubeClust
 
 @pytest.fixture
 def cluster_with_custom_header(kube: KubeCluster) -> Iterator[KubeCluster]:
-    """A cluster whose front proxy has a header of its own for users, beside the usual one."""
+    """A cluster with a second, custom header for the user name beside the usual one."""
     kind, key = "application/merge-patch+json", "requestheader-username-headers"
     client = kube.client()
     before = client.get(AUTHENTICATION_CONFIGMAP).expect(200)["data"][key]
-    told = json.dumps([CUSTOM_HEADER, *json.loads(before)])
-    client.request("PATCH", AUTHENTICATION_CONFIGMAP, {"data": {key: told}}, content_type=kind).expect(200)
+    extended = json.dumps([CUSTOM_HEADER, *json.loads(before)])
+    client.request("PATCH", AUTHENTICATION_CONFIGMAP, {"data": {key: extended}}, content_type=kind).expect(200)
     try:
         proxy = kube.front_proxy_client()
-        named = {CUSTOM_HEADER: "admin", "X-Remote-Group": MASTERS}
-        wait_until("the header counts", lambda: proxy.get(ROOT_TENANT, headers=named).status == 200)
+        headers = {CUSTOM_HEADER: "admin", "X-Remote-Group": MASTERS}
+        wait_until("the custom header is read", lambda: proxy.get(ROOT_TENANT, headers=headers).status == 200)
         yield kube
     finally:
         client.request("PATCH", AUTHENTICATION_CONFIGMAP, {"data": {key: before}}, content_type=kind).expect(200)
@@ -150,7 +149,7 @@ def cluster_with_custom_header(kube: KubeCluster) -> Iterator[KubeCluster]:
 def test_custom_identity_headers_need_a_front_proxy_as_well(
     cluster_with_custom_header: KubeCluster, unique: str, name: str
 ) -> None:
-    """kubernetes#119631: neither those that the cluster has configured, nor the usual ones that it has not."""
+    """kubernetes#119631: neither configured header names nor the usual ones count without the certificate."""
     lines = [f"{name}: admin", f"X-Remote-Group: {MASTERS}"]
     assert get_with_headers(cluster_with_custom_header.anonymous_client(), lines, "").status == 401
     assert get_with_headers(cluster_with_custom_header.front_proxy_client("another-proxy"), lines, "").status == 401
@@ -159,7 +158,7 @@ def test_custom_identity_headers_need_a_front_proxy_as_well(
 
 
 def test_spoofed_identities_reach_no_review_and_no_log(replica: Replica, unique: str) -> None:
-    """Dropped, not only disbelieved: the host is never asked about them, and the log does not repeat them."""
+    """The headers are dropped early: no review for the cluster and no log line contains the spoofed name."""
     person, spoofed = f"person-{unique}", f"spoofed-{unique}"
     for each in SPELLINGS:
         [lines] = each.values
@@ -169,8 +168,8 @@ def test_spoofed_identities_reach_no_review_and_no_log(replica: Replica, unique:
     reviewed = [json.loads(each.body)["spec"]["user"] for each in replica.requests_to("subjectaccessreviews")]
     assert person in reviewed
     assert spoofed not in reviewed
-    asked = [each for each in tuple(replica.proxy.requests) if spoofed in f"{each.headers}{each.body!r}{each.target}"]
-    assert asked == []
+    sent = [each for each in tuple(replica.proxy.requests) if spoofed in f"{each.headers}{each.body!r}{each.target}"]
+    assert sent == []
     log = replica.process.log()
     assert person in log
     assert spoofed not in log

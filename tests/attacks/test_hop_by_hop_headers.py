@@ -1,4 +1,4 @@
-"""ATTACK-03: headers of identity that a proxy is told to drop, and what of a client's headers reaches the host."""
+"""ATTACK-03: Connection headers that make a proxy drop identity headers, and client headers that reach the cluster."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ HIDING_HEADERS = [
     pytest.param(["Connection: Authorization"], id="token"),
     pytest.param(["Connection: authoriZATION"], id="mixed case"),
     pytest.param(["connection: close, x-remote-group"], id="behind close"),
-    pytest.param(["Connection: close", "Connection: X-Remote-User"], id="in a second header"),
-    pytest.param(["Connection: keep-alive", "CONNECTION: upgrade,  \tImpersonate-Group\t "], id="with blanks"),
+    pytest.param(["Connection: close", "Connection: X-Remote-User"], id="in a second Connection header"),
+    pytest.param(["Connection: keep-alive", "CONNECTION: upgrade,  \tImpersonate-Group\t "], id="with white space"),
     pytest.param(["Connection: X-Remote-Extra-Scopes"], id="an extra"),
     pytest.param(["Connection: X-Remote-Uid"], id="a uid"),
     pytest.param(["Connection: X_Remote_User"], id="underscores"),
@@ -41,7 +41,7 @@ def direct_client_of(cluster: E2eCluster) -> Client:
 
 @pytest.mark.parametrize("lines", HIDING_HEADERS)
 def test_hiding_identity_headers_is_a_bad_request(cluster: E2eCluster, lines: list[str]) -> None:
-    """Even from an administrator."""
+    """An administrator gets a 400 as well."""
     if cluster.kind == "external" and cluster.direct_url == cluster.url:
         pytest.skip("ATTACK_SERVER does not say where our own server is")
     client = direct_client_of(cluster)
@@ -58,7 +58,7 @@ def test_hiding_identity_headers_of_the_front_proxy_is_a_bad_request(kube: KubeC
 
 @pytest.mark.parametrize("lines", HIDING_HEADERS)
 def test_a_user_behind_the_aggregator_keeps_their_identity(cluster: E2eCluster, unique: str, lines: list[str]) -> None:
-    """capsule-proxy#188. What stands in front drops such headers itself, or passes them on to be refused."""
+    """capsule-proxy#188: the aggregator either removes such headers itself or forwards them, and the request fails."""
     answer = get_with_headers(cluster.client(unique), lines)
     assert answer.status in (400, 403), answer.body
     assert answer.status == 400 or f'User "{unique}" cannot get' in answer.json()["message"]
@@ -70,7 +70,7 @@ def test_other_connection_headers_are_allowed(cluster: E2eCluster) -> None:
 
 
 def test_headers_of_clients_are_not_forwarded_to_the_cluster(replica: Replica, unique: str) -> None:
-    """Neither in name nor in value: what is asked of the host is asked by the server, in its own words."""
+    """Neither names nor values of client headers appear in the server's own requests to the cluster."""
     word = f"word-{unique}"
     fields = {
         "Cookie": f"session={word}",
@@ -89,15 +89,15 @@ def test_headers_of_clients_are_not_forwarded_to_the_cluster(replica: Replica, u
     paths = [ROOT_TENANT, tenants_path(ROOT), tenants_path(ROOT, "missing"), tenants_path("nowhere")]
     for path in paths:
         client.get(path, headers=fields)
-    made = client.request("POST", tenants_path(ROOT), body, query={"dryRun": "All"}, headers=fields)
-    assert made.status == 201, made.body
+    created = client.request("POST", tenants_path(ROOT), body, query={"dryRun": "All"}, headers=fields)
+    assert created.status == 201, created.body
     replica.client(unique).get(ROOT_TENANT, headers=fields).expect(403)
     token = {**fields, "Authorization": f"Bearer {word}"}
     assert replica.anonymous_client().get(ROOT_TENANT, headers=token).status == 401
-    asked = tuple(replica.proxy.requests)
-    assert [each for each in asked if each.method == "POST" and each.path.endswith("/helmreleases")]
-    assert [each for each in asked if "subjectaccessreviews" in each.path]
-    assert [each for each in asked if word in json.dumps(each.headers)] == []
-    sent = {name.lower() for each in asked for name, _ in each.headers}
+    requests = tuple(replica.proxy.requests)
+    assert [each for each in requests if each.method == "POST" and each.path.endswith("/helmreleases")]
+    assert [each for each in requests if "subjectaccessreviews" in each.path]
+    assert [each for each in requests if word in json.dumps(each.headers)] == []
+    sent = {name.lower() for each in requests for name, _ in each.headers}
     assert sent.isdisjoint({"cookie", "x-attack", "x-forwarded-for", "x-forwarded-user", "forwarded", "referer"})
     assert not any(name.startswith(("x-remote-", "impersonate-")) for name in sent)

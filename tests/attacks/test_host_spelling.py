@@ -1,7 +1,7 @@
-"""ATTACK-08: somebody else's host, in another spelling or by another way to it.
+"""ATTACK-08: taking over a foreign host by another spelling, or by another way to set it.
 
-Who may set a host at all is in tests/e2e/admission/test_host_policy.py, every spelling of a listener's and a route's
-hostname in the table of tests/policies.
+The permission to set hosts is tested in tests/e2e/admission/test_host_policy.py, spellings of hostnames of listeners
+and routes in the table of tests/policies.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.e2e.support.peer_lessons import JSON_PATCH, helmrelease_path
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 APPLY_QUERY = {"fieldManager": "attacker", "force": "true"}
-# of victim.{}, where {} is the test's own
+# of victim.{}, where {} is a domain of the test
 SPELLINGS = [
     pytest.param("Victim.{}", id="upper case"),
     pytest.param("VICTIM.{}", id="all upper case"),
@@ -65,7 +65,7 @@ SPELLINGS = [
 
 
 def update_host(client: Client, namespace: str, name: str, host: Any) -> Iterator[tuple[str, Response]]:
-    """Every way to give a Tenant that is there a host."""
+    """Sets the host of an existing Tenant in every possible way; yields each way with its response."""
     target = tenants_path(namespace, name)
     replaced = [{"op": "add", "path": "/spec/host", "value": host}]
     applied = configuration(name, spec={"host": host})
@@ -74,13 +74,14 @@ def update_host(client: Client, namespace: str, name: str, host: Any) -> Iterato
     yield "JSON patch", client.request("PATCH", target, replaced, content_type=JSON_PATCH)
     yield "apply", client.request("PATCH", target, applied, query=APPLY_QUERY, content_type=APPLY)
     for subresource in ("status", "finalize"):
-        away = tenants_path(namespace, name, subresource)
-        yield subresource, client.request("PATCH", away, {"spec": {"host": host}}, content_type=MERGE)
+        path_of_subresource = tenants_path(namespace, name, subresource)
+        yield subresource, client.request("PATCH", path_of_subresource, {"spec": {"host": host}}, content_type=MERGE)
 
 
 def create_with_host(client: Client, tenants: Tenants, namespace: str, host: Any) -> Iterator[tuple[str, Response]]:
-    fresh, applied = tenants.new_name(namespace), tenants.new_name(namespace)
-    yield "create", client.request("POST", tenants_path(namespace), manifest(fresh, namespace, spec={"host": host}))
+    """Creates a Tenant with the host in every possible way; yields each way with its response."""
+    created, applied = tenants.new_name(namespace), tenants.new_name(namespace)
+    yield "create", client.request("POST", tenants_path(namespace), manifest(created, namespace, spec={"host": host}))
     body = configuration(applied, spec={"host": host})
     target = tenants_path(namespace, applied)
     yield "create by apply", client.request("PATCH", target, body, query=APPLY_QUERY, content_type=APPLY)
@@ -90,15 +91,15 @@ def create_with_host(client: Client, tenants: Tenants, namespace: str, host: Any
 def test_other_spellings_of_a_host_are_rejected(
     cluster: E2eCluster, tenants: Tenants, unique: str, spelling: str
 ) -> None:
-    """For the administrator, who may set any: everything else is refused on every way, and nothing of it is stored."""
-    written, mine = spelling.replace("{}", f"{unique}.example"), tenants.create()["metadata"]["name"]
+    """Even the administrator, who may set any host, gets an error for any but the canonical spelling."""
+    written, name = spelling.replace("{}", f"{unique}.example"), tenants.create()["metadata"]["name"]
     client = cluster.client()
-    answers = [*create_with_host(client, tenants, ROOT, written), *update_host(client, ROOT, mine, written)]
+    answers = [*create_with_host(client, tenants, ROOT, written), *update_host(client, ROOT, name, written)]
     for how, answer in answers:
         expected = {403, 404, 405} if how in ("status", "finalize") else {422}
         assert answer.status in expected, (how, answer.body)
-    assert tenants.get(mine)["spec"]["host"] == ""
-    assert client.get(helmrelease_path(mine)).expect(200)["spec"]["values"].get("host", "") == ""
+    assert tenants.get(name)["spec"]["host"] == ""
+    assert client.get(helmrelease_path(name)).expect(200)["spec"]["values"].get("host", "") == ""
 
 
 @pytest.mark.parametrize("wrong", [["victim.example"], {"a": "b"}, 5, True], ids=repr)
@@ -111,12 +112,12 @@ def test_a_host_must_be_a_string(cluster: E2eCluster, tenants: Tenants, wrong: A
 def test_a_host_written_to_the_helmrelease_is_not_normalized(
     cluster: E2eCluster, tenants: Tenants, unique: str
 ) -> None:
-    """Who writes the stored object itself goes past our admission: another spelling of a host is no label's value, and
-    keeps others from having it."""
+    """A write of the HelmRelease bypasses our admission: another spelling of a host never becomes a label value, but
+    still keeps other Tenants from having the host."""
     client, name, written = cluster.client(), tenants.create()["metadata"]["name"], f"Victim.{unique}.Example."
     release = {"spec": {"values": {"host": written}}}
     client.request("PATCH", helmrelease_path(name), release, content_type=MERGE).expect(200)
-    tenants.wait("it has arrived", lambda: tenants.get(name)["spec"]["host"] == written)
+    tenants.wait("the Tenant shows the host", lambda: tenants.get(name)["spec"]["host"] == written)
     namespace = tenants.wait_until_settled(name)["status"]["namespace"]
     label = "namespace.cozystack.io/host"
 
@@ -124,15 +125,15 @@ def test_a_host_written_to_the_helmrelease_is_not_normalized(
         found: Object = client.get(f"/api/v1/namespaces/{namespace}").expect(200)["metadata"]["labels"]
         return found
 
-    tenants.wait("no label says so", lambda: labels().get(label) in (None, written.lower().rstrip(".")))
-    taken = manifest(tenants.new_name(), spec={"host": written.lower().rstrip(".")})
-    assert client.request("POST", tenants_path(ROOT), taken).status == 422
+    tenants.wait("the label has no other spelling", lambda: labels().get(label) in (None, written.lower().rstrip(".")))
+    duplicate = manifest(tenants.new_name(), spec={"host": written.lower().rstrip(".")})
+    assert client.request("POST", tenants_path(ROOT), duplicate).status == 422
 
 
 def test_tenant_admins_cannot_set_change_or_clear_a_host(
     cluster: E2eCluster, alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants, unique: str
 ) -> None:
-    """In whatever order: empty to set, set to another, to empty, and to what it was."""
+    """Whether the host is empty or set: an administrator of the tenant can neither set, change nor clear it."""
     theirs, own = f"bob.{unique}.example", f"alice.{unique}.example"
     tenants.patch(bob.child, {"spec": {"host": theirs}}, bob.namespace)
     for now in ("", own, ""):
@@ -152,7 +153,7 @@ def test_tenant_admins_cannot_set_change_or_clear_a_host(
 def test_no_two_tenants_have_the_same_host_explicit_or_inherited(
     cluster: E2eCluster, tenants: Tenants, unique: str
 ) -> None:
-    """By create, by change, by a change further up, and by the name alone."""
+    """A duplicate is rejected in a creation, an update, an update of the parent, and as an inherited host."""
     client, apex = cluster.client(), f"{unique}.example"
     parent = tenants.create(spec={"host": apex})
     namespace = parent["status"]["namespace"]
@@ -165,10 +166,10 @@ def test_no_two_tenants_have_the_same_host_explicit_or_inherited(
         for how, answer in (*create_with_host(client, tenants, ROOT, taken), *update_host(client, ROOT, other, taken)):
             expected = (404, 405) if how in ("status", "finalize") else (422,)
             assert answer.status in expected, (taken, how, answer.body)
-    # a tenant whose name and parent come to what somebody has
+    # a Tenant whose inherited host is taken
     by_name = client.request("POST", tenants_path(namespace), manifest("custom", namespace))
     assert by_name.status == 422, by_name.body
-    # and a parent whose new host makes its child's
+    # a new host of the parent that makes the inherited host of its child a duplicate
     elsewhere = tenants.create()
     inside = elsewhere["status"]["namespace"]
     tenants.wait_for_namespace(inside)
@@ -197,12 +198,12 @@ def test_suffixes_of_hostnames_are_compared_by_label(gateways: Gateways, unique:
         spec = {"parentRefs": [{"namespace": foo, "name": "cozystack", "port": 443}], "hostnames": [hostname]}
         body = {"apiVersion": GATEWAY_API, "kind": "HTTPRoute", "metadata": {"name": f"bad-{number}"}, "spec": spec}
         answer = gateways.client.request("POST", path("httproutes", foo), body)
-        # a real host's CRD lets in nothing that is no hostname
+        # the CRD of a real cluster rejects invalid hostnames
         assert answer.status in (201, 422), answer.body
     gateways.create_route(foo, "good", f"x.{apex}", to=foo, port=443)
-    gateways.wait_until("the good one is served", lambda: f"x.{apex}" in gateways.listener_hostnames(foo))
-    gateways.wait_until("the others are named", lambda: "HostnamesLeftOut" in gateways.conditions(foo))
-    # what is only another spelling of a name below it is the same name
+    gateways.wait_until("the good one has a listener", lambda: f"x.{apex}" in gateways.listener_hostnames(foo))
+    gateways.wait_until("a condition names the others", lambda: "HostnamesLeftOut" in gateways.conditions(foo))
+    # other spellings of a hostname below the domain are the same hostname
     assert set(gateways.listener_hostnames(foo)) <= {f"x.{apex}", apex}
-    told = gateways.conditions(foo)["HostnamesLeftOut"]["message"]
-    assert f'"evil{apex}"' in told
+    message = gateways.conditions(foo)["HostnamesLeftOut"]["message"]
+    assert f'"evil{apex}"' in message

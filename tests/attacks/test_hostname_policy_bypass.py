@@ -1,7 +1,7 @@
-"""ATTACK-09: a route, or a listener, that the hostname policies do not look at.
+"""ATTACK-09: a route or a listener that the hostname policies do not cover.
 
-Every kind and version that the host serves is found by discovery, so that a new one is noticed. The policies have a
-table of their own in tests/policies, with who is told what.
+The kinds and versions come from discovery, so that these tests notice new ones. The messages of the policies are
+tested by the table of tests/policies.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ from tests.e2e.support.tenants import Object, Tenants
 
 GROUP = "gateway.networking.k8s.io"
 LISTENER_KINDS, ROUTE_KINDS = ("Gateway", "ListenerSet"), ("HTTPRoute", "GRPCRoute", "TLSRoute")
-# these have no hostname: what they are good for is not the policies' to say
+# kinds without hostnames are not subject to the policies
 KINDS_WITHOUT_HOSTNAMES = {"GatewayClass", "ReferenceGrant", "BackendTLSPolicy", "TCPRoute", "UDPRoute"}
 APPLY_QUERY = {"fieldManager": "attacker", "force": "true"}
 
 
 @dataclass(frozen=True, slots=True)
 class ServedKind:
+    """A kind of the Gateway API in one of its served versions."""
+
     version: str
     kind: str
     plural: str
@@ -39,7 +41,7 @@ class ServedKind:
         return f"/apis/{GROUP}/{self.version}/namespaces/{namespace}/{self.plural}{name and '/'}{name}"
 
     def body(self, name: str, hostnames: list[str] | None, parent: Mapping[str, Any]) -> Object:
-        """As the kind has them: on listeners, or of the route as a whole. None leaves the field out."""
+        """An object with these hostnames, in its listeners or in the route's spec. None omits the field."""
         metadata = {"apiVersion": f"{GROUP}/{self.version}", "kind": self.kind, "metadata": {"name": name}}
         if self.kind in LISTENER_KINDS:
             return {**metadata, "spec": {**self._parent(parent), "listeners": list(_listeners(hostnames))}}
@@ -68,18 +70,19 @@ def discover_kinds(client: Client) -> list[ServedKind]:
 
 @pytest.fixture(scope="module")
 def kinds(cluster: E2eCluster) -> Iterator[list[ServedKind]]:
-    """Those with hostnames, while the policies are in force."""
+    """The kinds with hostnames; the policies are installed until the end of the module."""
     with policies_installed(cluster):
         yield [each for each in discover_kinds(cluster.client()) if each.kind not in KINDS_WITHOUT_HOSTNAMES]
 
 
 @pytest.fixture
 def writer(cluster: E2eCluster, alice: TenantAdmin, tenants: Tenants, kinds: list[ServedKind]) -> TenantAdmin:
-    """alice, who may write every kind in her namespace, as no tenant's people may; the policies hold her."""
+    """alice as an administrator of all kinds in her namespace, a permission that tenants do not get: only the policies
+    restrict her."""
     tenants.wait_until_settled(alice.tenant)
     cluster.grant(alice.user, "cluster-admin", alice.namespace)
     for each in kinds:
-        wait_until(f"{each} is looked at", partial(_is_enforced, alice, each))
+        wait_until(f"the policies are enforced for {each}", partial(_is_enforced, alice, each))
     return alice
 
 
@@ -100,8 +103,8 @@ def host_of(party: TenantAdmin, tenants: Tenants) -> str:
 def test_the_policies_cover_every_kind_and_version(
     cluster: E2eCluster, writer: TenantAdmin, kinds: list[ServedKind]
 ) -> None:
-    """cozystack#3868, #4066: of all that is served, each kind with hostnames in each version is refused somebody
-    else's; whoever serves a kind that is not known here finds out by this test."""
+    """cozystack#3868, #4066: a foreign hostname is denied in each served kind and version. The test fails if the
+    cluster serves a kind that it does not know."""
     assert {each.kind for each in discover_kinds(cluster.client())} <= {
         *LISTENER_KINDS,
         *ROUTE_KINDS,
@@ -127,8 +130,8 @@ def hostnames(own: str, bob: str) -> Iterator[tuple[str, list[str] | None]]:
     yield "below a sibling", [f"www.{bob}"]
     yield "a wildcard of a sibling", [f"*.{bob}"]
     yield "a suffix without a dot", [f"evil{own}"]
-    yield "its own behind a foreign one", ["victim.example", own]
-    yield "a foreign one behind its own", [own, "victim.example"]
+    yield "its own after a foreign one", ["victim.example", own]
+    yield "a foreign one after its own", [own, "victim.example"]
     yield "its own as a prefix", [f"{own}.victim.example"]
     yield "upper case of a sibling", [bob.upper()]
     yield "a sibling's with a dot", [f"{bob}."]
@@ -139,25 +142,25 @@ def test_foreign_hostnames_are_denied(
 ) -> None:
     own, theirs = host_of(writer, tenants), host_of(bob, tenants)
     for each in kinds:
-        for what, wanted in hostnames(own, theirs):
+        for description, wanted in hostnames(own, theirs):
             if each.kind == "Gateway" and not any(wanted or ()):
-                # a listener without hostname is the redirect's on port 80; layer 1 says who attaches to it
+                # the redirect listener on port 80 has no hostname; layer 1 limits which routes attach to it
                 continue
             body = each.body("dodge", wanted, {"name": "cozystack"})
             answer = writer.client.request("POST", each.path(writer.namespace), body)
-            # what is no hostname at all, the kind's own schema refuses
-            assert answer.status in (403, 422), (each, what, answer.body)
+            # the schema of the kind rejects invalid hostnames
+            assert answer.status in (403, 422), (each, description, answer.body)
         assert writer.client.get(each.path(writer.namespace, "dodge")).status == 404
         for number, good in enumerate(([own], [f"www.{own}"], [f"*.{own}"])):
             body = each.body(f"good{number}", good, {"name": "cozystack"})
-            made = writer.client.request("POST", each.path(writer.namespace), body, query={"dryRun": "All"})
-            assert made.status == 201, (each, good, made.body)
+            created = writer.client.request("POST", each.path(writer.namespace), body, query={"dryRun": "All"})
+            assert created.status == 201, (each, good, created.body)
 
 
 def test_foreign_hostnames_are_denied_in_updates_through_every_version(
     writer: TenantAdmin, kinds: list[ServedKind], tenants: Tenants
 ) -> None:
-    """Made in one, changed in another: by PUT, by every patch."""
+    """An object created in one version is updated through each other one, by PUT and by every kind of patch."""
     own, bad = host_of(writer, tenants), ["victim.example"]
     for created_as in kinds:
         name = f"crossing-{created_as.version}"
@@ -183,13 +186,15 @@ def test_foreign_hostnames_are_denied_in_updates_through_every_version(
 def test_a_route_to_a_foreign_gateway_is_not_admitted(
     cluster: E2eCluster, writer: TenantAdmin, tenants: Tenants, gateways: Gateways
 ) -> None:
-    """With its own hostname, by section, by port, or by both: the other's listeners admit no namespace but those that
-    are theirs, and none is made for it."""
+    """Whether the route names the Gateway, a section or a port of it: the Gateway gets no listener for the route, and
+    its listeners do not admit the namespace."""
     own = host_of(writer, tenants)
     victim = gateways.create_namespace("m-victim")
     gateways.create_tenantgateway(victim, "victim.example")
     gateways.create_route(victim, "mine", "www.victim.example", to=victim, port=443)
-    gateways.wait_until("the victim's listener", lambda: gateways.listener_hostnames(victim) == ["www.victim.example"])
+    gateways.wait_until(
+        "the victim has a listener", lambda: gateways.listener_hostnames(victim) == ["www.victim.example"]
+    )
     [listener] = [each["name"] for each in gateways.get("gateways", victim)["spec"]["listeners"] if each["port"] == 443]
     parents: list[dict[str, Any]] = [
         {},
@@ -203,9 +208,11 @@ def test_a_route_to_a_foreign_gateway_is_not_admitted(
         spec = {"parentRefs": [{"namespace": victim, "name": "cozystack", **more}], "hostnames": [f"n{number}.{own}"]}
         body = {"apiVersion": f"{GROUP}/v1", "kind": "HTTPRoute", "metadata": {"name": f"n{number}"}, "spec": spec}
         writer.client.request("POST", f"/apis/{GROUP}/v1/namespaces/{writer.namespace}/httproutes", body).expect(201)
-    # a late route of the victim's own tells that the others have been looked at
+    # the controller has seen the routes above once a later route of the victim has its listener
     gateways.create_route(victim, "later", "later.victim.example", to=victim, port=443)
-    gateways.wait_until("it is served", lambda: "later.victim.example" in gateways.listener_hostnames(victim))
+    gateways.wait_until(
+        "the later route has a listener", lambda: "later.victim.example" in gateways.listener_hostnames(victim)
+    )
     assert gateways.listener_hostnames(victim) == ["later.victim.example", "www.victim.example"]
     labels = cluster.client().get(f"/api/v1/namespaces/{writer.namespace}").expect(200)["metadata"]["labels"]
     for each in gateways.get("gateways", victim)["spec"]["listeners"]:
@@ -213,7 +220,7 @@ def test_a_route_to_a_foreign_gateway_is_not_admitted(
 
 
 def _admits(listener: Object, namespace: str, labels: Mapping[str, str]) -> bool:
-    """As a Gateway controller reads the two selectors that there are; another one fails."""
+    """Evaluates the selector as a Gateway controller does; fails for any but the two known forms."""
     allowed = listener["allowedRoutes"]["namespaces"]
     assert allowed["from"] == "Selector"
     selector = allowed["selector"]

@@ -1,7 +1,7 @@
-"""ATTACK-15: what answers give away by their words, their codes and their time; names that come to the same; and what a
-cluster stumbles over when an aggregated server is broken.
+"""ATTACK-15: information that answers reveal by text, status or duration; names that share a namespace; and responses
+of an aggregated server that break the cluster.
 
-The documents of OpenAPI are looked at more closely in tests/apiserver/endpoints/test_openapi.py, and fuzzed in
+The OpenAPI documents are tested in more detail in tests/apiserver/endpoints/test_openapi.py, and fuzzed in
 tests/e2e/api/test_openapi_fuzz.py.
 """
 
@@ -35,8 +35,8 @@ from tests.e2e.support.tenants import Object, Tenants, manifest
 from tests.e2e.support.visibility import NAMESPACES, TABLE
 
 SAMPLES = 150
-# how far two medians of the same thing may be apart on a machine with other work: a look-up in the store or at the
-# host, which would tell them apart, takes a multiple
+# two medians of equal requests may differ this much on a busy machine; a lookup in the store or in the cluster, which
+# would tell the two apart, takes a multiple
 RELATIVE_TOLERANCE = 0.35
 TOLERANCE_SECONDS = 0.0005
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -45,27 +45,28 @@ APPLY_QUERY = {"fieldManager": "attacker", "force": "true"}
 
 
 def is_same_answer(one: Response, other: Response, name: str, other_name: str) -> bool:
-    """But for the name that was asked for."""
+    """Whether status, body and headers are equal except for the two requested names."""
     hidden = one.content.replace(name.encode(), b"X"), other.content.replace(other_name.encode(), b"X")
     return (one.status, hidden[0], _head(one)) == (other.status, hidden[1], _head(other))
 
 
 def _head(answer: Response) -> dict[str, str]:
-    own = ("audit-id", "date", "content-length")
-    return {key.lower(): value for key, value in answer.headers.items() if key.lower() not in own}
+    varying = ("audit-id", "date", "content-length")
+    return {key.lower(): value for key, value in answer.headers.items() if key.lower() not in varying}
 
 
 def median_seconds(client: Client, method: str, *paths: str) -> list[float]:
-    """Of each path's answers, asked in turns over one connection, so that what else goes on strikes all alike."""
-    taken = {path: list[float]() for path in paths}
+    """The median duration of requests to each path, sent alternately over one connection so that other work on the
+    machine affects all paths equally."""
+    durations = {path: list[float]() for path in paths}
     with closing(client.connect()) as connection:
         for _ in range(10 + SAMPLES):
             for path in paths:
                 started = time.perf_counter()
                 connection.request(method, path, headers=client.headers)
                 connection.getresponse().read()
-                taken[path].append(time.perf_counter() - started)
-    return [statistics.median(each[10:]) for each in taken.values()]
+                durations[path].append(time.perf_counter() - started)
+    return [statistics.median(each[10:]) for each in durations.values()]
 
 
 def take_equally_long(one: float, other: float) -> bool:
@@ -73,7 +74,7 @@ def take_equally_long(one: float, other: float) -> bool:
 
 
 def missing_name(unique: str) -> str:
-    """As long as one that is there, and in nobody's name."""
+    """A name that no object has, as long as an existing one."""
     return f"m{unique[1:]}"
 
 
@@ -82,25 +83,29 @@ def missing_namespace(unique: str) -> str:
 
 
 def hidden_and_missing_paths(bob: TenantAdmin, unique: str) -> Iterator[tuple[str, str, str, str]]:
-    """Verb, and two paths of which one is of something, with the two names."""
-    there, nowhere = bob.namespace, missing_namespace(unique)
-    yield "GET", f"{NAMESPACES}/{there}", f"{NAMESPACES}/{nowhere}", "namespace"
-    child, none = bob.child, missing_name(unique)
-    yield "GET", tenants_path(there, child), tenants_path(there, none), "tenant"
-    yield "GET", tenants_path(there, child, "status"), tenants_path(there, none, "status"), "tenant"
-    yield "DELETE", tenants_path(there, child), tenants_path(there, none), "tenant"
-    yield "GET", tenants_path(there, child), tenants_path(nowhere, child), "namespace"
+    """Yields a verb, the path of a hidden and that of a missing object, and whether they differ in the namespace or in
+    the name of the Tenant."""
+    hidden, nowhere = bob.namespace, missing_namespace(unique)
+    yield "GET", f"{NAMESPACES}/{hidden}", f"{NAMESPACES}/{nowhere}", "namespace"
+    child, missing = bob.child, missing_name(unique)
+    yield "GET", tenants_path(hidden, child), tenants_path(hidden, missing), "tenant"
+    yield "GET", tenants_path(hidden, child, "status"), tenants_path(hidden, missing, "status"), "tenant"
+    yield "DELETE", tenants_path(hidden, child), tenants_path(hidden, missing), "tenant"
+    yield "GET", tenants_path(hidden, child), tenants_path(nowhere, child), "namespace"
 
 
 def test_hidden_and_missing_objects_get_the_same_answer(alice: TenantAdmin, bob: TenantAdmin, unique: str) -> None:
-    """Status, body and every header, in every representation. `kubectl apply` needs it, too (capsule-proxy#203)."""
+    """Status, body and all headers are equal in every representation, which `kubectl apply` needs, too
+    (capsule-proxy#203)."""
     nowhere, missing = missing_namespace(unique), missing_name(unique)
-    for method, there, none, what in hidden_and_missing_paths(bob, unique):
-        name, other = (bob.namespace, nowhere) if what == "namespace" else (bob.child, missing)
+    for method, hidden_path, missing_path, difference in hidden_and_missing_paths(bob, unique):
+        name, other = (bob.namespace, nowhere) if difference == "namespace" else (bob.child, missing)
         for accept in ("application/json", TABLE, PARTIAL):
-            one, two = (alice.client.request(method, path, headers={"Accept": accept}) for path in (there, none))
+            one, two = (
+                alice.client.request(method, path, headers={"Accept": accept}) for path in (hidden_path, missing_path)
+            )
             assert one.status in (403, 404)
-            assert is_same_answer(one, two, name, other), (method, there, one.body, two.body)
+            assert is_same_answer(one, two, name, other), (method, hidden_path, one.body, two.body)
     for method, kind in (("PUT", "application/json"), ("PATCH", MERGE), ("PATCH", APPLY)):
         one, two = (
             alice.client.request(
@@ -113,7 +118,7 @@ def test_hidden_and_missing_objects_get_the_same_answer(alice: TenantAdmin, bob:
             for name in (bob.child, missing)
         )
         assert is_same_answer(one, two, bob.child, missing)
-    # a create of what is there and hidden, and of what is not
+    # a creation under a hidden name, and under a missing one
     for namespace in (bob.namespace, nowhere):
         bodies = [manifest(name, namespace) for name in (bob.child, missing)]
         one, two = (alice.client.request("POST", tenants_path(namespace), body) for body in bodies)
@@ -130,28 +135,28 @@ def _without_version(answer: Response) -> Object:
 
 
 def test_hidden_and_missing_objects_take_equally_long(alice: TenantAdmin, bob: TenantAdmin, unique: str) -> None:
-    """The medians of requests in turns; of three tries, one must find them alike, as all do where they are."""
-    for method, there, none, _ in hidden_and_missing_paths(bob, unique):
+    """The medians of alternating requests are equal in at least one of three attempts."""
+    for method, hidden, missing, _ in hidden_and_missing_paths(bob, unique):
         if method != "GET":
             continue
-        tried = [median_seconds(alice.client, method, there, none)]
-        while not take_equally_long(*tried[-1]) and len(tried) < 3:
-            tried.append(median_seconds(alice.client, method, there, none))
-        assert take_equally_long(*tried[-1]), (there, none, tried)
+        attempts = [median_seconds(alice.client, method, hidden, missing)]
+        while not take_equally_long(*attempts[-1]) and len(attempts) < 3:
+            attempts.append(median_seconds(alice.client, method, hidden, missing))
+        assert take_equally_long(*attempts[-1]), (hidden, missing, attempts)
 
 
 def test_a_name_conflict_is_reported_only_in_the_callers_namespace(
     alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants, unique: str
 ) -> None:
-    """Within the caller's own parent it is said; the same name at bob's is nobody's business, and no obstacle."""
-    taken = alice.client.request("POST", alice.children, manifest(alice.child, alice.namespace)).expect(409)
-    assert taken["reason"] == "AlreadyExists"
-    assert bob.namespace not in str(taken)
+    """A name that exists in bob's namespace is neither reported to alice nor taken in her namespace."""
+    conflict = alice.client.request("POST", alice.children, manifest(alice.child, alice.namespace)).expect(409)
+    assert conflict["reason"] == "AlreadyExists"
+    assert bob.namespace not in str(conflict)
     body = manifest(bob.child, alice.namespace)
-    made = alice.client.request("POST", alice.children, body).expect(201)
+    created = alice.client.request("POST", alice.children, body).expect(201)
     try:
-        assert made["status"]["namespace"] == f"{alice.namespace}-{bob.child}"
-        assert made["metadata"]["uid"] != tenants.get(bob.child, bob.namespace)["metadata"]["uid"]
+        assert created["status"]["namespace"] == f"{alice.namespace}-{bob.child}"
+        assert created["metadata"]["uid"] != tenants.get(bob.child, bob.namespace)["metadata"]["uid"]
     finally:
         alice.client.request("DELETE", tenants_path(alice.namespace, bob.child)).expect(200)
 
@@ -159,7 +164,7 @@ def test_a_name_conflict_is_reported_only_in_the_callers_namespace(
 def test_a_host_conflict_does_not_name_the_other_tenant(
     cluster: E2eCluster, alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants, unique: str
 ) -> None:
-    """Hosts of others, above all: neither whose they are, nor in which namespace."""
+    """The error for a host that is taken names neither the other Tenant nor its namespace."""
     owned = f"{unique}.example"
     tenants.patch(bob.child, {"spec": {"host": owned}}, bob.namespace)
     trusted = cluster.client(f"flux-{unique}", ["system:serviceaccounts:cozy-fluxcd"])
@@ -167,15 +172,15 @@ def test_a_host_conflict_does_not_name_the_other_tenant(
     own = tenants.new_name(alice.namespace)
     body = manifest(own, alice.namespace, spec={"host": owned})
 
-    def asked() -> Response | None:
+    def create() -> Response | None:
         answer = trusted.request("POST", alice.children, body)
         return None if answer.status == 403 else answer
 
-    answer = wait_until("the role counts", asked, seconds=PATIENCE)
+    answer = wait_until("the role takes effect", create, seconds=PATIENCE)
     assert answer.status == 422, answer.body
-    said = answer.content.decode()
-    assert "another tenant has this host" in said
-    assert not any(word in said for word in (bob.namespace, bob.child, bob.tenant, bob.user))
+    text = answer.content.decode()
+    assert "another tenant has this host" in text
+    assert not any(word in text for word in (bob.namespace, bob.child, bob.tenant, bob.user))
 
 
 AMBIGUOUS_NAMES = [
@@ -199,8 +204,8 @@ AMBIGUOUS_NAMES = [
 
 @pytest.mark.parametrize("name", AMBIGUOUS_NAMES, ids=ascii)
 def test_names_that_could_share_a_namespace_are_rejected(cluster: E2eCluster, alice: TenantAdmin, name: str) -> None:
-    """GHSA-8h6m-wv39-239m: `a-b` in one place and `b` in `a` would have one; so there is no dash in a name, and
-    nothing that another spelling of it could be folded into."""
+    """GHSA-8h6m-wv39-239m: `a-b` of one namespace and `b` of its tenant `a` would share a namespace. So names have no
+    dashes and no characters that normalization could map to other ones."""
     for client, namespace in ((alice.client, alice.namespace), (cluster.client(), ROOT)):
         answer = client.request("POST", tenants_path(namespace), manifest(name, namespace))
         assert answer.status == 422, answer.body
@@ -212,23 +217,23 @@ def test_names_that_could_share_a_namespace_are_rejected(cluster: E2eCluster, al
     generated = {"metadata": {"generateName": name}}
     if name:
         assert alice.client.request("POST", alice.children, generated).status in (201, 422)
-        made = alice.client.get(alice.children).expect(200)["items"]
-        assert all(item["metadata"]["name"].isascii() and "-" not in item["metadata"]["name"] for item in made)
+        children = alice.client.get(alice.children).expect(200)["items"]
+        assert all(item["metadata"]["name"].isascii() and "-" not in item["metadata"]["name"] for item in children)
 
 
 def test_every_tenant_has_a_namespace_of_its_own(alice: TenantAdmin, tenants: Tenants) -> None:
-    """The mapping from a place and a name to a namespace is one to one, over all that there are."""
+    """Over all Tenants, each pair of parent namespace and name has a workload namespace of its own."""
     inner = tenants.create_with_namespace(alice.namespace)
     for namespace in (alice.namespace, inner):
         for name in ("a", "aa", "ab", "b"):
             tenants.client.request("POST", tenants_path(namespace), manifest(name, namespace)).expect(201)
     items = tenants.client.get(tenants_path()).expect(200)["items"]
-    places = [item["status"]["namespace"] for item in items]
-    assert len(places) == len(set(places))
+    workload_namespaces = [item["status"]["namespace"] for item in items]
+    assert len(workload_namespaces) == len(set(workload_namespaces))
     for item in items:
-        home, name = item["metadata"]["namespace"], item["metadata"]["name"]
-        if (home, name) != (ROOT, "root"):
-            assert item["status"]["namespace"] == (f"tenant-{name}" if home == ROOT else f"{home}-{name}")
+        parent, name = item["metadata"]["namespace"], item["metadata"]["name"]
+        if (parent, name) != (ROOT, "root"):
+            assert item["status"]["namespace"] == (f"tenant-{name}" if parent == ROOT else f"{parent}-{name}")
 
 
 MISLEADING_HEADERS = ("X-Forwarded-Host: evil.example", "X-Forwarded-Proto: http", "X-Original-URL: //evil.example")
@@ -270,13 +275,13 @@ TARGETS = [
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_server_never_redirects(replica: Replica, alice: TenantAdmin, target: str) -> None:
-    """CVE-2022-3172: an aggregated server that redirects takes the aggregator's clients along."""
-    asked: list[tuple[Client, tuple[str, ...]]] = [
+    """CVE-2022-3172: the aggregator would pass a redirect of an aggregated server on to its clients."""
+    clients: list[tuple[Client, tuple[str, ...]]] = [
         (replica.client(), ("GET", "HEAD", "OPTIONS")),
         (replica.client(alice.user), ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "TRACE")),
         (replica.anonymous_client(), ("GET", "POST", "DELETE", "CONNECT")),
     ]
-    for client, methods in asked:
+    for client, methods in clients:
         for method in methods:
             with RawTls(client) as connection:
                 connection.send_request_lines(method, target, *MISLEADING_HEADERS)
@@ -292,15 +297,15 @@ DISCOVERY = [
     pytest.param("/apis/apps.cozystack.io", "application/json", id="group"),
     pytest.param(GROUP_VERSION, "application/json", id="resources"),
     pytest.param(CORE_GROUP_VERSION, "application/json", id="resources of core"),
-    pytest.param("/openapi/v3", "application/json", id="index of OpenAPI"),
+    pytest.param("/openapi/v3", "application/json", id="OpenAPI index"),
     pytest.param("/version", "application/json", id="version"),
 ]
 
 
 @pytest.mark.parametrize(("path", "accept"), DISCOVERY)
 def test_discovery_is_served_from_memory(replica: Replica, path: str, accept: str) -> None:
-    """In under 100 ms, asking the host nothing, and while the host is away: garbage collection and the deletion of
-    namespaces stop for what discovery does not answer."""
+    """Discovery takes less than 100 ms, sends no request to the cluster and works during an outage of the cluster:
+    garbage collection and the deletion of namespaces stop if discovery fails."""
     client = replica.client()
     headers = {"Accept": accept}
     client.get(path, headers=headers).expect(200)
@@ -312,8 +317,8 @@ def test_discovery_is_served_from_memory(replica: Replica, path: str, accept: st
 
     before = len(replica.proxy.requests)
     assert statistics.median(timed() for _ in range(15)) < 0.1
-    related = [each for each in tuple(replica.proxy.requests)[before:] if "watch=" not in each.target]
-    assert [each for each in related if each.method == "GET" and each.path.startswith("/apis/apps.cozystack.io")] == []
+    sent = [each for each in tuple(replica.proxy.requests)[before:] if "watch=" not in each.target]
+    assert [each for each in sent if each.method == "GET" and each.path.startswith("/apis/apps.cozystack.io")] == []
     replica.proxy.disconnect("replica")
     try:
         assert statistics.median(timed() for _ in range(15)) < 0.1
@@ -323,7 +328,7 @@ def test_discovery_is_served_from_memory(replica: Replica, path: str, accept: st
 
 @pytest.mark.parametrize("group", ["apis/apps.cozystack.io/v1alpha1", "apis/core.cozystack.io/v1alpha1"])
 def test_openapi_v3_has_no_untyped_objects_and_no_dangling_references(cluster: E2eCluster, group: str) -> None:
-    """#2863: every map that is free says so, every reference leads somewhere, and the kinds are named."""
+    """#2863: each untyped map is marked as such, each reference has a target, and the kinds are named."""
     document = cluster.client().get(f"/openapi/v3/{group}").expect(200)
     components = document["components"]["schemas"]
     assert find_untyped_objects(components) == []
@@ -349,23 +354,24 @@ def test_openapi_v2_has_no_untyped_objects_and_no_dangling_references(replica: R
 def test_kubectl_explain_and_api_resources_work(cluster: E2eCluster, alice: TenantAdmin) -> None:
     for arguments in (("explain", "tenant.spec.resourceQuotas"), ("explain", "tenant", "--recursive")):
         assert "FIELD" in cluster.kubectl(*arguments, as_user=alice.user).stdout
-    done = cluster.kubectl("api-resources", "--api-group=apps.cozystack.io", as_user=alice.user)
-    assert "tenants" in done.stdout
+    listed = cluster.kubectl("api-resources", "--api-group=apps.cozystack.io", as_user=alice.user)
+    assert "tenants" in listed.stdout
 
 
 @pytest.mark.controller_manager
 def test_a_namespace_is_deleted_after_an_outage_of_our_server(kube: KubeCluster, tenants: Tenants, unique: str) -> None:
-    """kubernetes#119662, #108427: it waits for what it cannot list, says so, and goes once that is there again."""
+    """kubernetes#119662, #108427: the deletion waits for the resources that cannot be listed, says so in a condition,
+    and continues once they can."""
     namespace, client = f"e2e-{unique}", kube.client()
     client.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}).expect(201)
     path = f"/api/v1/namespaces/{namespace}"
     kube.server.stop()
     try:
         client.request("DELETE", path).expect(200)
-        wait_until("it says what it waits for", partial(_waits_for_discovery, client, path), seconds=2 * PATIENCE)
+        wait_until("a condition names our API group", partial(_waits_for_discovery, client, path), seconds=2 * PATIENCE)
     finally:
         kube.restart()
-    wait_until("it is gone", lambda: client.get(path).status == 404, seconds=3 * PATIENCE)
+    wait_until("the namespace is gone", lambda: client.get(path).status == 404, seconds=3 * PATIENCE)
     tenants.create()
 
 
@@ -377,9 +383,9 @@ def _waits_for_discovery(client: Client, path: str) -> bool:
 
 @pytest.mark.controller_manager
 def test_a_deletion_continues_after_a_restart(cluster: E2eCluster, tenants: Tenants) -> None:
-    """Deleted, and our server stopped before it is done: what was begun is finished."""
+    """Our server is stopped during the deletion of a Tenant, and finishes it after its restart."""
     if cluster.kind == "external":
-        pytest.skip("a server that was running already is not stopped")
+        pytest.skip("an external server cannot be restarted")
     namespace = tenants.create_with_namespace()
     name = namespace.removeprefix("tenant-")
     client = cluster.client()

@@ -1,6 +1,6 @@
-"""ATTACK-05: what is still seen once the right to see it is gone.
+"""ATTACK-05: access that outlives its revocation.
 
-What a grant and a revocation look like is in tests/e2e/identity/test_visibility.py.
+The effect of a grant and of a revocation in general is tested in tests/e2e/identity/test_visibility.py.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tests.e2e.support.visibility import (
     NAMESPACES,
     ROLEBINDINGS,
     RbacObjects,
+    WatchReader,
     create_child,
     group_subject,
     list_names,
@@ -36,7 +37,8 @@ ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class RevocableTenant:
-    """A tenant's namespace with a Tenant in it, and somebody who sees them as long as a grant of `access` holds."""
+    """A workload namespace with the Tenant `name` in it, and a client that sees them only while `subject` has a
+    grant."""
 
     access: RbacObjects
     admin: Client
@@ -53,7 +55,7 @@ class RevocableTenant:
 
 
 GrantAndRevocation = tuple[Callable[[RevocableTenant], None], Callable[[RevocableTenant], None]]
-"""How a grant comes, and how it goes."""
+"""The functions that grant the access and revoke it."""
 
 
 def _grant_by_role(revocable: RevocableTenant) -> None:
@@ -93,7 +95,7 @@ def _delete_binding(revocable: RevocableTenant) -> None:
 REVOCATIONS = [
     pytest.param(RevocableTenant.grant, _delete_binding, _delete_binding, id="RoleBinding deleted"),
     pytest.param(_grant_by_role, _remove_get_from_role, _delete_role, id="Role without get"),
-    pytest.param(RevocableTenant.grant, _replace_subject, _delete_binding, id="subject taken out"),
+    pytest.param(RevocableTenant.grant, _replace_subject, _delete_binding, id="subject replaced"),
     pytest.param(_grant_by_cluster_role, _delete_cluster_role, _delete_cluster_role, id="ClusterRoleBinding deleted"),
 ]
 
@@ -102,18 +104,15 @@ REVOCATIONS = [
 def revocable(cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str) -> RevocableTenant:
     namespace = tenants.create_with_namespace()
     name = create_child(tenants, namespace)
-    tenants.wait("it has settled", lambda: tenants.get(name, namespace)["status"].get("conditions"))
+    tenants.wait(
+        "the reconciler has written the conditions", lambda: tenants.get(name, namespace)["status"].get("conditions")
+    )
     client = cluster.client(unique, [f"{unique}-group"])
     return RevocableTenant(access, cluster.client(), client, group_subject(f"{unique}-group"), namespace, name)
 
 
 def wait_for_event(frames: Iterator[Object], type_: str, name: str) -> Object:
-    for frame in frames:
-        assert frame["type"] != "ERROR", frame
-        if (frame["type"], frame["object"]["metadata"].get("name")) == (type_, name):
-            found: Object = frame["object"]
-            return found
-    raise AssertionError(f"the watch ended without {type_} {name}")
+    return WatchReader(frames).wait_for_event(type_, name)
 
 
 @pytest.mark.parametrize(("grant", "revoke", "clean_up"), REVOCATIONS)
@@ -124,8 +123,9 @@ def test_a_watch_loses_revoked_objects_within_a_second(
     revoke: Callable[[RevocableTenant], None],
     clean_up: Callable[[RevocableTenant], None],
 ) -> None:
-    """Its name, and nothing of it. The median of some rounds: one pause of the machine is no late revocation."""
-    taken: list[float] = []
+    """The DELETED event has only the object's identity. The median of some rounds counts, so that one pause of the
+    machine does not fail the test."""
+    durations: list[float] = []
     with (
         open_watch(revocable.client, tenants_path()) as of_tenants,
         open_watch(revocable.client, NAMESPACES) as of_namespaces,
@@ -137,41 +137,44 @@ def test_a_watch_loses_revoked_objects_within_a_second(
             started = time.monotonic()
             revoke(revocable)
             for frames, name in ((of_tenants, revocable.name), (of_namespaces, revocable.namespace)):
-                gone = wait_for_event(frames, "DELETED", name)
-                assert set(gone) == {"apiVersion", "kind", "metadata"}
-                assert set(gone["metadata"]) <= {"name", "namespace", "uid", "resourceVersion"}
-            taken.append(time.monotonic() - started)
+                deleted = wait_for_event(frames, "DELETED", name)
+                assert set(deleted) == {"apiVersion", "kind", "metadata"}
+                assert set(deleted["metadata"]) <= {"name", "namespace", "uid", "resourceVersion"}
+            durations.append(time.monotonic() - started)
             tenants.patch(revocable.name, {"metadata": {"labels": {"round": f"hidden-{number}"}}}, revocable.namespace)
             assert list_names(revocable.client, tenants_path()) == []
             if number + 1 < ROUNDS and revoke is not clean_up:
                 clean_up(revocable)
-        assert statistics.median(taken) < MAX_SECONDS, taken
-        # what is heard next is of something else, so that nothing came in between
+        assert statistics.median(durations) < MAX_SECONDS, durations
+        # the next event is about another object: there was none about the hidden one in between
         other = tenants.create_with_namespace()
-        fresh = create_child(tenants, other)
+        child = create_child(tenants, other)
         revocable.access.bind("other", other, revocable.subject)
-        for frames, name, hidden in ((of_tenants, fresh, revocable.name), (of_namespaces, other, revocable.namespace)):
+        for frames, name, hidden in ((of_tenants, child, revocable.name), (of_namespaces, other, revocable.namespace)):
             for frame in frames:
-                said = frame["object"]["metadata"].get("name")
-                assert said != hidden, frame
-                if said == name:
+                received = frame["object"]["metadata"].get("name")
+                assert received != hidden, frame
+                if received == name:
                     break
 
 
-def test_gets_and_lists_do_not_show_revoked_objects(revocable: RevocableTenant) -> None:
-    """Once the watch has been told. What a review said of a `get` is kept for ten seconds, as at any kube-apiserver."""
+def test_gets_and_lists_do_not_show_revoked_objects(revocable: RevocableTenant, tenants: Tenants) -> None:
+    """Lists are empty as soon as the watch has its DELETED event; a `get` may be allowed for ten more seconds, since
+    reviews are cached as in any aggregated server."""
     with open_watch(revocable.client, tenants_path()) as frames:
         revocable.grant()
         wait_for_event(frames, "ADDED", revocable.name)
-        revocable.client.get(tenants_path(revocable.namespace, revocable.name)).expect(200)
+        # the cluster's authorizer may see the grant after our server
+        path = tenants_path(revocable.namespace, revocable.name)
+        tenants.wait("the get is allowed", lambda: revocable.client.get(path).status == 200)
         _delete_binding(revocable)
         wait_for_event(frames, "DELETED", revocable.name)
     for query in ({}, {"resourceVersion": "0"}, {"fieldSelector": f"metadata.name={revocable.name}"}, {"limit": "1"}):
-        for path in (tenants_path(), tenants_path(revocable.namespace)):
-            assert list_names(revocable.client, path, **query) == []
+        for collection in (tenants_path(), tenants_path(revocable.namespace)):
+            assert list_names(revocable.client, collection, **query) == []
     assert revocable.client.get(f"{NAMESPACES}/{revocable.namespace}").status == 404
     deadline = time.monotonic() + 15
-    while revocable.client.get(tenants_path(revocable.namespace, revocable.name)).status != 403:
+    while revocable.client.get(path).status != 403:
         assert time.monotonic() < deadline
 
 
@@ -194,7 +197,7 @@ def test_a_recreated_tenant_needs_a_new_grant(
         tenants.wait_until_gone(tenants_path(ROOT, name))
         client.request("POST", path, manifest(name)).expect(201)
         tenants.wait_for_namespace(namespace)
-        tenants.wait("it is made anew", lambda: _is_created(client, tenants, namespace, inner))
+        tenants.wait("the child can be created again", lambda: _is_created(client, tenants, namespace, inner))
         assert list_names(person, NAMESPACES) == list_names(person, tenants_path()) == []
         access.bind("again", namespace, user_subject(unique))
         assert wait_for_event(of_namespaces, "ADDED", namespace)["metadata"]["uid"]
@@ -218,14 +221,14 @@ def test_continue_tokens_and_versions_from_before_a_revocation_show_nothing(
     for namespace in namespaces:
         access.delete(ROLEBINDINGS, "grant", namespace)
     wait_until_listed(client, NAMESPACES, [])
-    for query in _resuming_queries(version, token):
-        answer = client.get(NAMESPACES, query=query)
+    for parameters in _resuming_queries(version, token):
+        answer = client.get(NAMESPACES, query=parameters)
         assert answer.status in (200, 410), answer.body
         assert not any(namespace in answer.content.decode() for namespace in namespaces)
-    asked = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "2", "allowWatchBookmarks": "true"}
-    with client.stream(NAMESPACES, query=asked, seconds=30) as frames:
+    query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "2", "allowWatchBookmarks": "true"}
+    with client.stream(NAMESPACES, query=query, seconds=30) as frames:
         for frame in frames:
-            # that they are gone is told to who may know that they were there
+            # the user saw the namespaces at this version, so DELETED events reveal nothing new
             assert frame["type"] in ("DELETED", "BOOKMARK", "ERROR"), frame
             assert "status" not in frame["object"] or frame["type"] == "ERROR"
 

@@ -1,6 +1,6 @@
-"""ATTACK-07: labels, annotations and owners that are the server's, and namespaces that are not a tenant's.
+"""ATTACK-07: taking over labels, annotations and owners of the platform, and namespaces that are no tenant's.
 
-What the policy of layer 4 refuses whom is the table of tests/policies; here is what holds without it.
+The policy of layer 4 is tested by the table of tests/policies; these tests run without it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tests.e2e.support.applying import APPLY, MERGE, configuration
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.peer_lessons import JSON_PATCH
+from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 SYSTEM_NAMESPACES = ["kube-system", "kube-public", "default", "cozy-system"]
@@ -32,7 +33,7 @@ def namespace_path(name: str, subresource: str = "") -> str:
 
 
 def hostile_metadata(bob: TenantAdmin) -> Object:
-    """Metadata that would mean something if it arrived where it aims at."""
+    """Labels and annotations with a meaning for the platform, if they reached the HelmRelease or the Namespace."""
     return {
         "labels": {
             "apps.cozystack.io/application.kind": "Kubernetes",
@@ -61,13 +62,18 @@ def hostile_metadata(bob: TenantAdmin) -> Object:
 def metadata_writes(
     client: Client, path: str, name: str, wanted: Object
 ) -> Iterator[tuple[str, Callable[[], Response]]]:
-    """Every way to change an object's metadata to this."""
+    """Yields every way to write this metadata to an object. The PUT reads and writes again after a 409: the reconciler
+    may write the status between the two."""
 
-    def put() -> Response:
+    def put_once() -> Response | None:
         body = client.get(path).expect(200)
         for field, value in wanted.items():
             body["metadata"][field] = {**body["metadata"].get(field, {}), **value} if isinstance(value, dict) else value
-        return client.request("PUT", path, body)
+        answer = client.request("PUT", path, body)
+        return answer if answer.status != 409 else None
+
+    def put() -> Response:
+        return wait_until("the PUT has no conflict", put_once)
 
     add = [{"op": "add", "path": f"/metadata/{field}", "value": value} for field, value in wanted.items()]
     applied = configuration(name, metadata=wanted)
@@ -83,11 +89,11 @@ def system_labels(release: Object) -> Mapping[str, str]:
 
 
 def namespace_metadata(client: Client, namespace: str, name: str) -> Mapping[str, Any]:
-    """What a tenant's Namespace says, but for its own name."""
+    """Labels, owners and annotation keys of a workload namespace, without its own name."""
     metadata = client.get(namespace_path(namespace)).expect(200)["metadata"]
-    text = {key: metadata.get(key) for key in ("labels", "ownerReferences")}
+    text = repr({key: metadata.get(key) for key in ("labels", "ownerReferences")})
     annotations = sorted(metadata.get("annotations", {}))
-    return {"said": repr(text).replace(namespace, "SELF").replace(f"'{name}.", "'NAME."), "annotations": annotations}
+    return {"text": text.replace(namespace, "SELF").replace(f"'{name}.", "'NAME."), "annotations": annotations}
 
 
 def test_metadata_of_a_tenant_does_not_reach_system_labels(
@@ -103,20 +109,22 @@ def test_metadata_of_a_tenant_does_not_reach_system_labels(
             ways = dict(metadata_writes(alice.client, path, name, wanted))
             ways[how]().expect(200)
         release = admin.get(helmrelease_path(alice.namespace, name)).expect(200)
-        model = admin.get(helmrelease_path(alice.namespace, plain)).expect(200)
+        reference = admin.get(helmrelease_path(alice.namespace, plain)).expect(200)
         assert system_labels(release) == {
-            key: value.replace(plain, name) for key, value in system_labels(model).items()
+            key: value.replace(plain, name) for key, value in system_labels(reference).items()
         }, how
-        own = release["metadata"]["annotations"]
-        assert "victim" not in own.get("apps.cozystack.io/tenant-status", ""), how
-        assert "apps.cozystack.io/adopt" not in own, how
-        assert "meta.helm.sh/release-name" not in own, how
-        # they are the Tenant's own words, and come back as such
+        annotations = release["metadata"]["annotations"]
+        assert "victim" not in annotations.get("apps.cozystack.io/tenant-status", ""), how
+        assert "apps.cozystack.io/adopt" not in annotations, how
+        assert "meta.helm.sh/release-name" not in annotations, how
+        # the Tenant itself shows them
         shown = alice.client.get(path).expect(200)["metadata"]
         assert shown["labels"].items() >= wanted["labels"].items(), how
         for each in (name, plain):
             tenants.wait_for_namespace(f"{alice.namespace}-{each}")
-            tenants.wait("it has settled", partial(_has_conditions, tenants, alice.namespace, each))
+            tenants.wait(
+                "the reconciler has written the conditions", partial(_has_conditions, tenants, alice.namespace, each)
+            )
         expected = namespace_metadata(admin, f"{alice.namespace}-{plain}", plain)
         assert namespace_metadata(admin, f"{alice.namespace}-{name}", name) == expected, how
 
@@ -132,8 +140,8 @@ def _create_tenant(alice: TenantAdmin, tenants: Tenants, metadata: Object, how: 
     if how == "generateName":
         del body["metadata"]["name"]
         body["metadata"]["generateName"] = name
-    made: str = alice.client.request("POST", alice.children, body).expect(201)["metadata"]["name"]
-    return made
+    created: str = alice.client.request("POST", alice.children, body).expect(201)["metadata"]["name"]
+    return created
 
 
 def _has_conditions(tenants: Tenants, namespace: str, name: str) -> bool:
@@ -143,7 +151,7 @@ def _has_conditions(tenants: Tenants, namespace: str, name: str) -> bool:
 def test_owner_references_of_a_tenant_do_not_affect_other_objects(
     cluster: E2eCluster, alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants
 ) -> None:
-    """Neither bob's Tenant, nor the Namespace of alice's."""
+    """Neither bob's Tenant as an owner nor the namespace of alice's child is affected."""
     admin = cluster.client()
     theirs = admin.get(bob.child_path).expect(200)
     owner = {"apiVersion": theirs["apiVersion"], "kind": "Tenant", "name": bob.child, "uid": theirs["metadata"]["uid"]}
@@ -157,7 +165,7 @@ def test_owner_references_of_a_tenant_do_not_affect_other_objects(
     assert "ownerReferences" not in tenants.get(bob.child, bob.namespace)["metadata"]
     found = admin.get(namespace_path(place))
     if found.status == 404:
-        # an owner of another namespace counts as gone, and alice's own Tenant goes with it, as Kubernetes has it
+        # for the garbage collector an owner in another namespace does not exist: alice's own child is deleted
         tenants.wait_until_gone(alice.child_path)
     else:
         assert found.expect(200)["metadata"].get("ownerReferences") == before
@@ -183,7 +191,7 @@ PROTECTED_KEYS = ["host", "etcd", "monitoring", "ingress", "seaweedfs"]
 
 
 def namespace_writes(client: Client, name: str, change: Callable[[Object], None]) -> Iterator[tuple[str, Response]]:
-    """The same change by every verb and subresource that can write a Namespace's metadata."""
+    """Makes the same change by every verb and subresource that can write a Namespace's metadata."""
     path = namespace_path(name)
 
     def changed() -> Object:
@@ -196,10 +204,10 @@ def namespace_writes(client: Client, name: str, change: Callable[[Object], None]
         yield f"PUT {subresource}", client.request("PUT", namespace_path(name, subresource), changed())
     for subresource in ("", "status"):
         metadata = changed()["metadata"]
-        kept = {key: metadata.get(key) for key in ("labels", "ownerReferences")}
-        now = client.get(path).expect(200)["metadata"].get("labels", {})
-        gone = {key: None for key in now if key not in metadata.get("labels", {})}
-        body = {"metadata": {**kept, "labels": {**metadata.get("labels", {}), **gone}}}
+        changed_fields = {key: metadata.get(key) for key in ("labels", "ownerReferences")}
+        current = client.get(path).expect(200)["metadata"].get("labels", {})
+        removed = {key: None for key in current if key not in metadata.get("labels", {})}
+        body = {"metadata": {**changed_fields, "labels": {**metadata.get("labels", {}), **removed}}}
         yield (
             f"merge patch {subresource}",
             client.request("PATCH", namespace_path(name, subresource), body, content_type=MERGE),
@@ -225,12 +233,13 @@ def _remove_labels_and_owners(metadata: Object) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [pytest.param(_overwrite_labels, id="other values"), pytest.param(_remove_labels_and_owners, id="taken off")],
+    [pytest.param(_overwrite_labels, id="overwritten"), pytest.param(_remove_labels_and_owners, id="removed")],
 )
 def test_changes_to_the_metadata_of_a_workload_namespace_are_reverted(
     cluster: E2eCluster, alice: TenantAdmin, tenants: Tenants, change: Callable[[Object], None]
 ) -> None:
-    """CVE-2022-46167, CVE-2025-55205: by whoever may write Namespaces, on every verb, refused or put right."""
+    """CVE-2022-46167, CVE-2025-55205: a write by a user who may write Namespaces is denied or reverted, whatever the
+    verb."""
     client = cluster.client()
     tenants.wait_until_settled(alice.tenant)
 
@@ -243,16 +252,16 @@ def test_changes_to_the_metadata_of_a_workload_namespace_are_reverted(
     assert before["ownerReferences"]
     for how, answer in namespace_writes(client, alice.namespace, change):
         assert answer.status in (200, 403, 405), (how, answer.body)
-        tenants.wait(f"it is as before after {how}", lambda: now() == before)
+        tenants.wait(f"the metadata is restored after {how}", lambda: now() == before)
 
 
 FOREIGN_METADATA = [
-    pytest.param({}, id="bare"),
-    pytest.param({"labels": {"namespace.cozystack.io/host": "victim.example"}}, id="with a label of ours"),
-    pytest.param({"annotations": {"apps.cozystack.io/tenant": "{home}/{name}"}}, id="with half a record"),
-    pytest.param({"annotations": {"apps.cozystack.io/adopt": "{home}/another"}}, id="given to another"),
-    pytest.param({"annotations": {"apps.cozystack.io/adopt": "{name}"}}, id="given to half a name"),
-    pytest.param({"labels": {"app.kubernetes.io/managed-by": "Helm"}}, id="of some chart"),
+    pytest.param({}, id="no metadata"),
+    pytest.param({"labels": {"namespace.cozystack.io/host": "victim.example"}}, id="a label of ours"),
+    pytest.param({"annotations": {"apps.cozystack.io/tenant": "{parent}/{name}"}}, id="the Tenant without its uid"),
+    pytest.param({"annotations": {"apps.cozystack.io/adopt": "{parent}/another"}}, id="adoption by another Tenant"),
+    pytest.param({"annotations": {"apps.cozystack.io/adopt": "{name}"}}, id="adoption without a namespace"),
+    pytest.param({"labels": {"app.kubernetes.io/managed-by": "Helm"}}, id="a Helm release"),
     pytest.param(
         {
             "labels": {"app.kubernetes.io/managed-by": "Helm"},
@@ -261,7 +270,7 @@ FOREIGN_METADATA = [
                 "meta.helm.sh/release-namespace": "default",
             },
         },
-        id="of a chart elsewhere",
+        id="a Helm release of another namespace",
     ),
 ]
 
@@ -270,10 +279,11 @@ FOREIGN_METADATA = [
 def test_an_existing_namespace_is_not_adopted(
     cluster: E2eCluster, tenants: Tenants, metadata: Mapping[str, Mapping[str, str]]
 ) -> None:
-    """CVE-2022-46167, CVE-2024-39690. Only what was made for this very Tenant is its own, or what its owner gave it."""
+    """CVE-2022-46167, CVE-2024-39690: a Tenant takes only a namespace that was created for it, or whose owner allows
+    the adoption."""
     client, name = cluster.client(), tenants.new_name()
     filled = {
-        field: {key: value.format(home=ROOT, name=name) for key, value in values.items()}
+        field: {key: value.format(parent=ROOT, name=name) for key, value in values.items()}
         for field, values in metadata.items()
     }
     body = {"metadata": {"name": f"tenant-{name}", **filled}}
@@ -281,7 +291,7 @@ def test_an_existing_namespace_is_not_adopted(
     try:
         before = client.get(namespace_path(f"tenant-{name}")).expect(200)
         client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
-        tenants.wait("that is said", lambda: _has_namespace_conflict(tenants, name))
+        tenants.wait("the conflict is reported", lambda: _has_namespace_conflict(tenants, name))
         after = client.get(namespace_path(f"tenant-{name}")).expect(200)
         assert after["metadata"] == before["metadata"]
         for kind in ("secrets/cozystack-values", f"serviceaccounts/tenant-{name}"):
@@ -302,12 +312,12 @@ def _has_namespace_conflict(tenants: Tenants, name: str) -> bool:
 def test_a_system_namespace_cannot_become_part_of_the_tree(
     cluster: E2eCluster, tenants: Tenants, namespace: str
 ) -> None:
-    """Nor the home of one, for the administrator either, whatever it says of itself."""
+    """Even for the administrator, it is neither adopted nor accepted as a parent, whatever its annotations."""
     client, name = cluster.client(), tenants.new_name()
     if client.get(namespace_path(namespace)).status == 404:
         client.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}).expect(201)
-    given = {"apps.cozystack.io/adopt": f"{ROOT}/{name}", "apps.cozystack.io/tenant": f"{ROOT}/{name}"}
-    body: Object = {"metadata": {"annotations": given}}
+    adoption = {"apps.cozystack.io/adopt": f"{ROOT}/{name}", "apps.cozystack.io/tenant": f"{ROOT}/{name}"}
+    body: Object = {"metadata": {"annotations": adoption}}
     client.request("PATCH", namespace_path(namespace), body, content_type=MERGE).expect(200)
     try:
         before = client.get(namespace_path(namespace)).expect(200)["metadata"]
@@ -323,5 +333,5 @@ def test_a_system_namespace_cannot_become_part_of_the_tree(
         for wrong in ("kube-system", "Kube-System", ROOT):
             assert client.request("POST", tenants_path(ROOT), manifest(wrong)).status in (409, 422)
     finally:
-        undone = {"metadata": {"annotations": dict.fromkeys(given)}}
-        client.request("PATCH", namespace_path(namespace), undone, content_type=MERGE).expect(200)
+        reverted = {"metadata": {"annotations": dict.fromkeys(adoption)}}
+        client.request("PATCH", namespace_path(namespace), reverted, content_type=MERGE).expect(200)

@@ -1,4 +1,4 @@
-"""ATTACK-02: empty tokens, reviews that fail, and accounts of one name in two places."""
+"""ATTACK-02: empty tokens, failed reviews, impersonation, and service accounts of one name in two namespaces."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ADMIN = {"username": "admin", "groups": ["system:masters"], "uid": "1"}
 
 
 def client_with_authorization(cluster: E2eCluster, *values: str) -> Client:
-    """Straight at our server with these Authorization headers and no other credential."""
+    """A client that connects directly to our server with these Authorization headers as its only credentials."""
     headers = CIMultiDict(("Authorization", value) for value in values)
     return Client(cluster.direct_url, ssl._create_unverified_context(), headers)
 
@@ -44,7 +44,7 @@ INVALID_TOKENS = ["null", "undefined", "none", "nil", "0", "false", "''", '""', 
 
 @pytest.mark.parametrize("value", MISSING_TOKENS, ids=repr)
 def test_a_missing_token_authenticates_nobody(cluster: E2eCluster, value: str) -> None:
-    """CVE-2023-48312: never the owner of what is asked for, nor the server itself."""
+    """CVE-2023-48312: the request is anonymous, and never that of the server itself."""
     answer = client_with_authorization(cluster, value).get(ROOT_TENANT)
     assert answer.status in (401, 403)
     assert answer.status == 401 or ANONYMOUS in answer.json()["message"]
@@ -68,9 +68,9 @@ def token_review(**status: Any) -> dict[str, Any]:
 
 FAILED_REVIEWS = [
     pytest.param(FakeResponse(body=token_review(authenticated=False, user=ADMIN)), id="not authenticated, with a user"),
-    pytest.param(FakeResponse(body=token_review(user=ADMIN)), id="nothing said, with a user"),
-    pytest.param(FakeResponse(body=token_review(authenticated="true", user=ADMIN)), id="authenticated in words"),
-    pytest.param(FakeResponse(body=token_review(authenticated=1, user=ADMIN)), id="authenticated by number"),
+    pytest.param(FakeResponse(body=token_review(user=ADMIN)), id="no verdict, with a user"),
+    pytest.param(FakeResponse(body=token_review(authenticated="true", user=ADMIN)), id="authenticated as text"),
+    pytest.param(FakeResponse(body=token_review(authenticated=1, user=ADMIN)), id="authenticated as a number"),
     pytest.param(
         FakeResponse(body=token_review(authenticated=True, error="broken", user=ADMIN)), id="an error, with a user"
     ),
@@ -81,7 +81,7 @@ FAILED_REVIEWS = [
         FakeResponse(body=token_review(authenticated=True, user={"username": "", "groups": ["a"]})), id="empty name"
     ),
     pytest.param(FakeResponse(body=token_review(authenticated=True)), id="no user"),
-    pytest.param(FakeResponse(body={}), id="an empty answer"),
+    pytest.param(FakeResponse(body={}), id="an empty object"),
     pytest.param(FakeResponse(status=401, body={"kind": "Status", "code": 401}), id="401"),
     pytest.param(FakeResponse(status=403, body={"kind": "Status", "code": 403}), id="403"),
     pytest.param(FakeResponse(status=500, body={"kind": "Status", "code": 500}), id="500"),
@@ -101,12 +101,12 @@ def test_a_failed_token_review_authenticates_nobody(replica: Replica, unique: st
         assert replica.requests_to("/tokenreviews")
         assert answer.status in (401, 500, 503, 504), answer.body
         assert answer.json()["kind"] == "Status"
-    # nor is the failure kept for a yes
+    # the failure is not cached as a success
     assert client.get(ROOT_TENANT).status in (401, 500, 503, 504)
 
 
 def test_a_successful_token_review_authenticates(replica: Replica, unique: str) -> None:
-    """The lies above are told where it counts."""
+    """Proves that the fake reviews of the tests above reach the authenticator."""
 
     def respond(request: ClusterRequest) -> FakeResponse | None:
         return (
@@ -125,12 +125,12 @@ def access_review(**status: Any) -> dict[str, Any]:
 
 
 FAILED_ACCESS_REVIEWS = [
-    pytest.param(FakeResponse(body=access_review(allowed=False)), id="no"),
-    pytest.param(FakeResponse(body=access_review(allowed="true")), id="yes in words"),
-    pytest.param(FakeResponse(body=access_review(allowed=1)), id="yes by number"),
-    pytest.param(FakeResponse(body=access_review(allowed=True, denied=True)), id="yes and no"),
-    pytest.param(FakeResponse(body=access_review()), id="nothing said"),
-    pytest.param(FakeResponse(body={}), id="an empty answer"),
+    pytest.param(FakeResponse(body=access_review(allowed=False)), id="not allowed"),
+    pytest.param(FakeResponse(body=access_review(allowed="true")), id="allowed as text"),
+    pytest.param(FakeResponse(body=access_review(allowed=1)), id="allowed as a number"),
+    pytest.param(FakeResponse(body=access_review(allowed=True, denied=True)), id="allowed and denied"),
+    pytest.param(FakeResponse(body=access_review()), id="no verdict"),
+    pytest.param(FakeResponse(body={}), id="an empty object"),
     pytest.param(FakeResponse(status=403, body={"kind": "Status", "code": 403}), id="403"),
     pytest.param(FakeResponse(status=500, body={"kind": "Status", "code": 500}), id="500"),
 ]
@@ -150,7 +150,7 @@ def test_a_failed_access_review_allows_nothing(replica: Replica, unique: str, re
 
 
 def service_account_client(cluster: E2eCluster, namespace: str) -> Client:
-    """The ServiceAccount `owner` of a namespace, by its token, at whatever stands in front."""
+    """A client of the cluster's API with a token of a new ServiceAccount `owner` in this namespace."""
     client, path = cluster.client(), f"/api/v1/namespaces/{namespace}/serviceaccounts"
     client.request("POST", path, {"metadata": {"name": "owner"}}).expect(201)
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
@@ -161,17 +161,18 @@ def service_account_client(cluster: E2eCluster, namespace: str) -> Client:
 def test_a_service_account_of_the_same_name_in_another_namespace_has_no_access(
     cluster: E2eCluster, alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants, access: RbacObjects
 ) -> None:
-    """CVE-2023-46254."""
-    ours, theirs = service_account_client(cluster, alice.namespace), service_account_client(cluster, bob.namespace)
+    """CVE-2023-46254: service accounts are told apart by their namespace, too."""
+    own, foreign = service_account_client(cluster, alice.namespace), service_account_client(cluster, bob.namespace)
     subject = {"kind": "ServiceAccount", "name": "owner", "namespace": alice.namespace}
     access.bind("owner", alice.namespace, subject, ROLE)
-    wait_until_listed(ours, tenants_path(), [alice.child])
-    ours.get(alice.child_path).expect(200)
-    full = f'User "system:serviceaccount:{bob.namespace}:owner" cannot'
+    wait_until_listed(own, tenants_path(), [alice.child])
+    # the cluster's authorizer may see the binding after our server
+    tenants.wait("the account may read the Tenant", lambda: own.get(alice.child_path).status == 200)
+    message = f'User "system:serviceaccount:{bob.namespace}:owner" cannot'
     for method, path in (("GET", alice.child_path), ("DELETE", alice.child_path), ("POST", alice.children)):
-        assert full in theirs.request(method, path, {}).expect(403)["message"]
-    assert theirs.get(tenants_path()).expect(200)["items"] == []
-    # a name that only looks like the account's
+        assert message in foreign.request(method, path, {}).expect(403)["message"]
+    assert foreign.get(tenants_path()).expect(200)["items"] == []
+    # user names that resemble that of the account
     for name in ("owner", f"{alice.namespace}:owner", f"system:serviceaccount:{alice.namespace}"):
         assert cluster.client(name).get(alice.child_path).status == 403
 
@@ -189,7 +190,7 @@ IMPERSONATIONS = [
 
 @pytest.mark.parametrize("fields", IMPERSONATIONS)
 def test_our_server_allows_no_impersonation(replica: Replica, unique: str, fields: list[tuple[str, str]]) -> None:
-    """Behind an aggregator, which has done it, not even by an administrator."""
+    """The aggregator in front handles impersonation; our server rejects it, even of an administrator."""
     headers = CIMultiDict(fields)
     for client in (replica.client(), replica.client(unique)):
         assert client.get(ROOT_TENANT, headers=headers).status in (400, 403)
@@ -200,7 +201,7 @@ def test_our_server_allows_no_impersonation(replica: Replica, unique: str, field
 @pytest.mark.parametrize("fields", IMPERSONATIONS)
 def test_impersonation_needs_permission(cluster: E2eCluster, unique: str, fields: list[tuple[str, str]]) -> None:
     if cluster.kind == "external":
-        pytest.skip("there, everybody is an impersonation already")
+        pytest.skip("all users of an external cluster are impersonated already")
     answer = cluster.client(unique).get(ROOT_TENANT, headers=CIMultiDict(fields))
     assert answer.status in (400, 403), answer.body
 
@@ -215,7 +216,7 @@ def test_impersonation_headers_with_underscores_are_ignored(cluster: E2eCluster,
 def test_tokens_appear_in_no_log_and_no_answer(replica: Replica, unique: str) -> None:
     token = f"sesame-{unique}"
     client = Client(replica.url, replica.anonymous_client().tls, {"Authorization": f"Bearer {token}"})
-    wait_until("the token is refused", lambda: client.get(ROOT_TENANT).status == 401)
+    wait_until("the token is rejected", lambda: client.get(ROOT_TENANT).status == 401)
     assert [each for each in replica.requests_to("/tokenreviews") if json.loads(each.body)["spec"]["token"] == token]
     assert token not in replica.process.log()
     assert token not in client.get(ROOT_TENANT).body.decode()

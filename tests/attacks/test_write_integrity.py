@@ -1,8 +1,7 @@
-"""ATTACK-14: writes that store what they should not, or that admission does not see.
+"""ATTACK-14: writes that store what they must not, or that bypass admission.
 
-That nothing of a dry run is stored, preconditions, lost updates, foreign finalizers and the quota are lessons of the
-peer's, and tests of tests/e2e/tenants/test_peer_lessons.py (API-1 to API-4, API-18, API-28); here they are counted
-where they are stored.
+tests/e2e/tenants/test_peer_lessons.py tests dry runs, preconditions, lost updates, foreign finalizers and quotas by
+their answers (API-1 to API-4, API-18, API-28); these tests look at the stored objects.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ Write = Callable[[Client, str, str], Response]
 def _write(method: str, body: Callable[[str, str], Any], kind: str, **query: str) -> Write:
     def send(client: Client, namespace: str, name: str) -> Response:
         collection = method == "POST" or (method == "DELETE" and "labelSelector" in query)
-        asked = {key: value.replace("NAME", name) for key, value in query.items()}
+        parameters = {key: value.replace("NAME", name) for key, value in query.items()}
         path = tenants_path(namespace) if collection else tenants_path(namespace, name)
-        return client.request(method, path, body(namespace, name), query=asked, content_type=kind)
+        return client.request(method, path, body(namespace, name), query=parameters, content_type=kind)
 
     return send
 
@@ -57,7 +56,7 @@ UPDATES: dict[str, Write] = {
 }
 CREATES: dict[str, Write] = {
     "create": _write("POST", lambda namespace, name: manifest(f"{name}c", namespace), _JSON),
-    "create by name": _write("POST", lambda *_: {"metadata": {"generateName": "generated"}}, _JSON),
+    "create with generateName": _write("POST", lambda *_: {"metadata": {"generateName": "generated"}}, _JSON),
     "create by apply": lambda client, namespace, name: client.request(
         "PATCH",
         tenants_path(namespace, f"{name}a"),
@@ -82,20 +81,24 @@ def as_dry_run(verb: Write) -> Write:
 
 
 class _DryRunClient(Client):
-    """Everything it sends is a dry run."""
+    """Sends every request as a dry run."""
 
     def request(self, method: str, path: str, body: Any = None, *, query: Any = None, **more: Any) -> Response:
         return super().request(method, path, body, query={**(query or {}), "dryRun": "All"}, **more)
 
 
 def writes_at_cluster(replica: Replica, since: int) -> list[ClusterRequest]:
-    """What our server asked the host to store, from a point in time on."""
-    asked = tuple(replica.proxy.requests)[since:]
-    return [each for each in asked if each.method in _WRITES and not each.dry_run and not each.path.endswith(_REVIEWS)]
+    """The requests of our server that store something in the cluster, from the request number `since` on."""
+    requests = tuple(replica.proxy.requests)[since:]
+    return [
+        each for each in requests if each.method in _WRITES and not each.dry_run and not each.path.endswith(_REVIEWS)
+    ]
 
 
 def wait_until_reconciled(tenants: Tenants, namespace: str, name: str) -> Object:
-    tenants.wait("it has settled", lambda: tenants.get(name, namespace)["status"].get("conditions"))
+    tenants.wait(
+        "the reconciler has written the conditions", lambda: tenants.get(name, namespace)["status"].get("conditions")
+    )
     return tenants.get(name, namespace)
 
 
@@ -103,30 +106,38 @@ def wait_until_reconciled(tenants: Tenants, namespace: str, name: str) -> Object
 def test_a_dry_run_writes_nothing_to_the_cluster(
     replica: Replica, alice: TenantAdmin, tenants: Tenants, verb: str
 ) -> None:
-    """The writes that our server makes at the host are counted: none, however it is asked."""
+    """The server sends no write to the cluster, whatever the verb."""
     before = wait_until_reconciled(tenants, alice.namespace, alice.child)
     client = replica.client(alice.user)
-    wait_until("the replica has it", lambda: client.get(alice.child_path).status == 200)
+    # an older Tenant in the replica's cache would cost the write below a conflict and a second try
+    version = int(before["metadata"]["resourceVersion"])
+    wait_until("the replica has synced", lambda: _version(client, alice.child_path) >= version)
     since = len(replica.proxy.requests)
     answer = as_dry_run(VERBS[verb])(client, alice.namespace, alice.child)
     assert answer.status in (200, 201), answer.body
     assert writes_at_cluster(replica, since) == []
     assert without_controller_fields(tenants.get(alice.child, alice.namespace)) == without_controller_fields(before)
-    # without it, there is one: the counter counts
+    # without dry run, the same count is one
     answer = UPDATES["merge patch"](client, alice.namespace, alice.child)
     assert answer.status == 200, answer.body
     assert len(writes_at_cluster(replica, since)) == 1
 
 
+def _version(client: Client, path: str) -> int:
+    """The resourceVersion of an object, 0 if it does not exist."""
+    answer = client.get(path)
+    return int(answer.json()["metadata"]["resourceVersion"]) if answer.status == 200 else 0
+
+
 def test_wrong_preconditions_and_versions_are_conflicts(alice: TenantAdmin, tenants: Tenants) -> None:
-    """409, and nothing else, in Kubernetes' words; and the object is as it was."""
+    """The response is Kubernetes' 409, and the object is unchanged."""
     tenant = wait_until_reconciled(tenants, alice.namespace, alice.child)
     metadata, path, client = tenant["metadata"], alice.child_path, alice.client
     wrong: list[Object] = [{"uid": "x"}, {"resourceVersion": "1"}, {"uid": metadata["uid"], "resourceVersion": "1"}]
     for each in wrong:
         for target in (path, f"{alice.children}?labelSelector=apps.cozystack.io/application.name={alice.child}"):
-            refused = client.request("DELETE", target, {"preconditions": each}).expect(409)
-            assert "precondition" in refused["message"]
+            conflict = client.request("DELETE", target, {"preconditions": each}).expect(409)
+            assert "precondition" in conflict["message"]
     stale = {**tenant, "metadata": {**metadata, "resourceVersion": "1"}, "spec": {"etcd": True}}
     for answer in (
         client.request("PUT", path, stale),
@@ -153,12 +164,12 @@ def test_wrong_preconditions_and_versions_are_conflicts(alice: TenantAdmin, tena
 
 
 def test_a_quota_is_exact_under_concurrent_writes(cluster: E2eCluster, tenants: Tenants) -> None:
-    """By creates, applies and updates, through whatever stands in front: never one more than it says."""
+    """Concurrent creations, applies and updates never exceed the quota, not even by one."""
     namespace = tenants.create_with_namespace(spec={"resourceQuotas": {"cpu": "6"}})
     names = [tenants.new_name(namespace) for _ in range(24)]
     client = cluster.client()
 
-    def ask(number: int) -> int:
+    def request_cpu(number: int) -> int:
         name = names[number]
         if number % 3 == 0:
             body = manifest(name, namespace, spec={"resourceQuotas": {"cpu": "1"}})
@@ -172,9 +183,9 @@ def test_a_quota_is_exact_under_concurrent_writes(cluster: E2eCluster, tenants: 
         return client.request("PATCH", path, grown, content_type=MERGE).status
 
     with ThreadPoolExecutor(12) as pool:
-        told = Counter(pool.map(ask, range(24)))
-    assert told[200] + told[201] == 6, told
-    assert told[422] == 18
+        statuses = Counter(pool.map(request_cpu, range(24)))
+    assert statuses[200] + statuses[201] == 6, statuses
+    assert statuses[422] == 18
     items = client.get(tenants_path(namespace)).expect(200)["items"]
     assert sum(item["spec"]["resourceQuotas"].get("cpu") == "1" for item in items) == 6
 
@@ -182,13 +193,13 @@ def test_a_quota_is_exact_under_concurrent_writes(cluster: E2eCluster, tenants: 
 def test_finalizers_of_others_on_the_helmrelease_are_not_dropped(
     cluster: E2eCluster, alice: TenantAdmin, tenants: Tenants
 ) -> None:
-    """Neither their finalizer nor ours, by whatever write that leaves them out."""
+    """Writes that omit finalizers, or empty them, remove neither foreign finalizers nor ours."""
     admin = cluster.client()
     wait_until_reconciled(tenants, alice.namespace, alice.child)
     path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{alice.namespace}/helmreleases/tenant-{alice.child}"
-    held = admin.get(path).expect(200)["metadata"].get("finalizers", [])
-    kept = sorted([*held, "finalizers.fluxcd.io"])
-    admin.request("PATCH", path, {"metadata": {"finalizers": kept}}, content_type=MERGE).expect(200)
+    before = admin.get(path).expect(200)["metadata"].get("finalizers", [])
+    expected = sorted([*before, "finalizers.fluxcd.io"])
+    admin.request("PATCH", path, {"metadata": {"finalizers": expected}}, content_type=MERGE).expect(200)
     try:
         emptied: list[tuple[Any, str]] = [
             ({"metadata": {"finalizers": []}}, MERGE),
@@ -200,35 +211,35 @@ def test_finalizers_of_others_on_the_helmrelease_are_not_dropped(
         for verb in UPDATES.values():
             answer = verb(alice.client, alice.namespace, alice.child)
             assert answer.status == 200, answer.body
-        assert sorted(admin.get(path).expect(200)["metadata"]["finalizers"]) == kept
+        assert sorted(admin.get(path).expect(200)["metadata"]["finalizers"]) == expected
     finally:
-        admin.request("PATCH", path, {"metadata": {"finalizers": held}}, content_type=MERGE)
+        admin.request("PATCH", path, {"metadata": {"finalizers": before}}, content_type=MERGE)
 
 
 @pytest.fixture(params=RECORDERS)
 def recorder(request: pytest.FixtureRequest, cluster: E2eCluster, alice: TenantAdmin) -> Iterator[AdmissionRecorder]:
-    with RECORDERS[request.param](cluster, alice.namespace) as there:
-        yield there
+    with RECORDERS[request.param](cluster, alice.namespace) as running:
+        yield running
 
 
 def test_admission_sees_every_write_once(alice: TenantAdmin, tenants: Tenants, recorder: AdmissionRecorder) -> None:
-    """As many calls as writes, of every verb, dry or not; none for a read, and none for what is refused before."""
+    """Each write is one call of admission, a dry run as well; a read and a write of a missing object are none."""
     namespace = alice.namespace
     for how, verb in CREATES.items():
-        for tried in (as_dry_run(verb), verb):
-            answer = tried(alice.client, namespace, alice.child)
+        for write in (as_dry_run(verb), verb):
+            answer = write(alice.client, namespace, alice.child)
             assert answer.status == 201, (how, answer.body)
             assert recorder.recorded_operations(answer) == [f"CREATE {answer.json()['metadata']['name']}"], how
     for how, verb in UPDATES.items():
         name = tenants.create(namespace)["metadata"]["name"]
-        for tried in (as_dry_run(verb), verb):
-            answer = tried(alice.client, namespace, name)
+        for write in (as_dry_run(verb), verb):
+            answer = write(alice.client, namespace, name)
             assert answer.status == 200, (how, answer.body)
             assert recorder.recorded_operations(answer) == [f"UPDATE {name}"], how
     for how, verb in DELETES.items():
         name = tenants.create(namespace)["metadata"]["name"]
-        for tried in (as_dry_run(verb), verb):
-            answer = tried(alice.client, namespace, name)
+        for write in (as_dry_run(verb), verb):
+            answer = write(alice.client, namespace, name)
             assert answer.status == 200, (how, answer.body)
             assert recorder.recorded_operations(answer) == [f"DELETE {name}"], how
     assert recorder.recorded_operations(alice.client.get(alice.child_path)) == []
@@ -252,15 +263,15 @@ def test_a_write_denied_by_admission_is_not_stored(
 ) -> None:
     before = wait_until_reconciled(tenants, alice.namespace, alice.child)
     with recorder.denying():
-        for tried in (VERBS[verb], as_dry_run(VERBS[verb])):
-            assert is_denied_by_recorder(tried(alice.client, alice.namespace, alice.child)), verb
+        for write in (VERBS[verb], as_dry_run(VERBS[verb])):
+            assert is_denied_by_recorder(write(alice.client, alice.namespace, alice.child)), verb
     assert without_controller_fields(tenants.get(alice.child, alice.namespace)) == without_controller_fields(before)
     listed = tenants.client.get(alice.children).expect(200)["items"]
     assert [item["metadata"]["name"] for item in listed] == [alice.child]
 
 
 def test_no_subresource_or_spelling_bypasses_admission(alice: TenantAdmin, recorder: AdmissionRecorder) -> None:
-    """What is not a write of a Tenant in so many words is no write of a Tenant."""
+    """A request in another spelling of the path, or to a subresource, either fails or is denied by admission."""
     body, query = manifest(alice.child, alice.namespace, spec={"etcd": True}), {"fieldManager": "x"}
     with recorder.denying():
         for path in (
@@ -277,17 +288,19 @@ def test_no_subresource_or_spelling_bypasses_admission(alice: TenantAdmin, recor
 
 
 def test_admission_sees_writes_of_our_controllers(cluster: E2eCluster, alice: TenantAdmin, tenants: Tenants) -> None:
-    """A policy on Secrets holds for what our controllers write: they have no way of their own to the store."""
+    """A policy on Secrets applies to our controllers as well: they do not bypass the cluster's admission."""
     client = cluster.client()
     wait_until_reconciled(tenants, alice.namespace, alice.child)
     secret = f"/api/v1/namespaces/{alice.namespace}/secrets/cozystack-values"
-    tenants.wait("the values are there", lambda: client.get(secret).status == 200)
+    tenants.wait("the Secret with the values exists", lambda: client.get(secret).status == 200)
     with _secrets_denied(cluster, alice.namespace):
         before = client.get(secret).expect(200)
         tenants.patch(alice.tenant, {"spec": {"monitoring": True}})
-        tenants.wait("that is said", lambda: "no secrets" in json.dumps(tenants.get(alice.tenant)["status"]))
+        tenants.wait(
+            "the status has the denial", lambda: "no secrets" in json.dumps(tenants.get(alice.tenant)["status"])
+        )
         assert client.get(secret).expect(200)["data"] == before["data"]
-    tenants.wait("it is made up for", lambda: client.get(secret).expect(200)["data"] != before["data"])
+    tenants.wait("the Secret is updated afterwards", lambda: client.get(secret).expect(200)["data"] != before["data"])
 
 
 def _secrets_denied(cluster: E2eCluster, namespace: str) -> AbstractContextManager[str]:

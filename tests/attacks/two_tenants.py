@@ -1,4 +1,4 @@
-"""Two tenants that are none of each other's business, each with somebody who may do everything in theirs."""
+"""Administrators of unrelated tenants, each with the highest tenant role in their own."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tests.e2e.support.https_client import Client
 from tests.e2e.support.tenants import Object, Tenants
 from tests.e2e.support.visibility import wait_until_listed
 
-# the most that a tenant's own people ever hold
+# the highest role that users of a tenant get
 ROLE = "cozy:tenant:super-admin"
 
 
 @dataclass(frozen=True, slots=True)
 class TenantAdmin:
-    """`user` holds `namespace`, the workload namespace of the Tenant `tenant` of the root. In it is a Tenant `child`,
-    which has the word `secret` in its labels, annotations and spec; it is in nothing else."""
+    """A user who administers `namespace`, the workload namespace of the Tenant `tenant` of the root namespace. Its
+    child Tenant `child` is the only object with the word `secret`: in its labels, annotations and spec."""
 
     user: str
     tenant: str
@@ -37,16 +37,18 @@ class TenantAdmin:
 def create_tenant_admin(cluster: E2eCluster, tenants: Tenants, user: str) -> TenantAdmin:
     namespace = tenants.create_with_namespace()
     secret = f"secret-{user}"
-    words = {"labels": {"word": secret}, "annotations": {"word": secret}}
-    child = tenants.create(namespace, spec={"schedulingClass": secret}, **words)["metadata"]["name"]
+    metadata = {"labels": {"word": secret}, "annotations": {"word": secret}}
+    child = tenants.create(namespace, spec={"schedulingClass": secret}, **metadata)["metadata"]["name"]
     cluster.grant(user, ROLE, namespace)
-    party = TenantAdmin(user, namespace.removeprefix("tenant-"), namespace, child, secret, cluster.client(user))
-    wait_until_listed(party.client, tenants_path(), [child])
-    return party
+    admin = TenantAdmin(user, namespace.removeprefix("tenant-"), namespace, child, secret, cluster.client(user))
+    wait_until_listed(admin.client, tenants_path(), [child])
+    # the cluster's authorizer may see the binding after our server
+    tenants.wait(f"{user} may read {child}", lambda: admin.client.get(admin.child_path).status == 200)
+    return admin
 
 
 def without_controller_fields(tenant: Object) -> Object:
-    """Without what its reconciler says of it, whenever it does."""
+    """The Tenant without the fields that change whenever the reconciler writes its status."""
     metadata = tenant["metadata"]
-    kept = {key: value for key, value in metadata.items() if key not in ("resourceVersion", "managedFields")}
-    return {**tenant, "metadata": kept, "status": None}
+    stable = {key: value for key, value in metadata.items() if key not in ("resourceVersion", "managedFields")}
+    return {**tenant, "metadata": stable, "status": None}
