@@ -134,7 +134,7 @@ def add_checks(process: Process, informers: Sequence[Informer]) -> None:
             raise RuntimeError("the cluster has not been reached yet")
 
     health.add("informer-sync", synced, endpoints=READINESS)
-    health.add("host", cluster_reached, endpoints=READINESS)
+    health.add("cluster", cluster_reached, endpoints=READINESS, former_name="host")
     health.add("poststarthook/start-apiserver-admission-initializer", lambda: None)
     health.add("poststarthook/generic-apiserver-start-informers", lambda: None)
     health.add("shutdown", process.stages.readyz_check, endpoints=READINESS)

@@ -32,6 +32,11 @@ class _NamedCheck:
     name: str
     check: Check
     endpoints: frozenset[str]
+    former_name: str
+
+    @property
+    def names(self) -> set[str]:
+        return {self.name, self.former_name} - {""}
 
 
 class HealthChecks:
@@ -41,11 +46,12 @@ class HealthChecks:
         self._checks: list[_NamedCheck] = []
         self.add("ping", lambda: None)
 
-    def add(self, name: str, check: Check, *, endpoints: Collection[str] = ENDPOINTS) -> None:
-        """Register a check. Raises ValueError if the name is in use."""
-        if any(each.name == name for each in self._checks):
+    def add(self, name: str, check: Check, *, endpoints: Collection[str] = ENDPOINTS, former_name: str = "") -> None:
+        """Register a check. Its own path and `exclude` also accept `former_name`, so that probes of earlier versions
+        keep working. Raises ValueError if the name is in use."""
+        if any(name in each.names for each in self._checks):
             raise ValueError(f"a health check named {name} already exists")
-        self._checks.append(_NamedCheck(name, check, frozenset(endpoints)))
+        self._checks.append(_NamedCheck(name, check, frozenset(endpoints), former_name))
 
     def paths(self) -> list[str]:
         """The paths that `respond` serves."""
@@ -64,7 +70,7 @@ class HealthChecks:
         if not name:
             return await _answer_all(endpoint, checks, context.query)
         for each in checks:
-            if each.name == name:
+            if name in each.names:
                 return await _answer_one(each)
         return None
 
@@ -76,8 +82,8 @@ async def _answer_all(endpoint: str, checks: list[_NamedCheck], query: Query) ->
     excluded = set(query.all("exclude"))
     lines, failed = [], []
     for each in checks:
-        if each.name in excluded:
-            excluded.discard(each.name)
+        if each.names & excluded:
+            excluded -= each.names
             lines.append(f"[+]{each.name} excluded: ok")
         else:
             passed, text = await _run(each)

@@ -96,3 +96,14 @@ def test_a_name_is_registered_once(checks: HealthChecks) -> None:
 
 def test_the_paths_of_all_checks_are_listed(checks: HealthChecks) -> None:
     assert checks.paths()[:3] == ["/healthz", "/healthz/log", "/healthz/ping"]
+
+
+async def test_the_former_name_of_a_check_still_works(checks: HealthChecks) -> None:
+    """A probe that was configured for an earlier version keeps working; only the new name is listed."""
+    checks.add("cluster", fail, endpoints=READINESS, former_name="host")
+    assert (await get(checks, "/readyz/host"))[0] == (await get(checks, "/readyz/cluster"))[0] == 500
+    assert await get(checks, "/readyz?exclude=host") == (200, "ok")
+    assert "/readyz/cluster" in checks.paths()
+    assert "/readyz/host" not in checks.paths()
+    with pytest.raises(ValueError, match="already exists"):
+        checks.add("host", fail)
