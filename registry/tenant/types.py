@@ -21,61 +21,59 @@ class _Model(BaseModel):
 
 
 class TenantSpec(_Model):
-    """What is wanted of a tenant."""
+    """The desired state of a tenant."""
 
     host: str = Field(
         "",
-        description="Domain of the tenant. Empty, the tenant has <name>.<domain of its parent>.",
+        description="Domain of the tenant. If empty, the domain is <name>.<domain of the parent>.",
     )
-    etcd: bool = Field(False, description="Run an etcd of the tenant's own, and not the nearest ancestor's.")
-    monitoring: bool = Field(False, description="Run monitoring of the tenant's own.")
-    ingress: bool = Field(False, description="Run an ingress controller of the tenant's own.")
+    etcd: bool = Field(False, description="Run the tenant's own etcd instead of using the nearest ancestor's.")
+    monitoring: bool = Field(False, description="Run the tenant's own monitoring.")
+    ingress: bool = Field(False, description="Run the tenant's own ingress controller.")
     gateway: bool | None = Field(
-        None, description="Run a Gateway of the tenant's own. Absent, the nearest ancestor's serves the tenant."
+        None, description="Run the tenant's own Gateway. If unset, the nearest ancestor's Gateway serves the tenant."
     )
-    seaweedfs: bool = Field(False, description="Run a SeaweedFS of the tenant's own.")
-    computeplane: bool = Field(False, description="Run a compute plane of the tenant's own.")
-    scheduling_class: str = Field(
-        "", alias="schedulingClass", description="SchedulingClass that the tenant's workloads run under."
-    )
+    seaweedfs: bool = Field(False, description="Run the tenant's own SeaweedFS.")
+    computeplane: bool = Field(False, description="Run the tenant's own compute plane.")
+    scheduling_class: str = Field("", alias="schedulingClass", description="SchedulingClass of the tenant's workloads.")
     resource_quotas: dict[str, int | str] = Field(
         default_factory=dict,
         alias="resourceQuotas",
-        description="What the tenant may use, by resource: cpu, memory, count/services and so on.",
+        description="Resource limits of the tenant by name, such as cpu, memory or count/services.",
         json_schema_extra={"default": {}},
     )
 
 
 class Condition(_Model):
-    """One aspect of the current state."""
+    """One aspect of the observed state."""
 
     type: str = Field(description="Type of the condition.", min_length=1, max_length=316)
     status: Literal["True", "False", "Unknown"] = Field(description="Status of the condition.")
     observed_generation: int | None = Field(
-        None, alias="observedGeneration", description="The metadata.generation that the condition was set for.", ge=0
+        None, alias="observedGeneration", description="The metadata.generation that the condition is based on.", ge=0
     )
     last_transition_time: str | None = Field(
         None,
         alias="lastTransitionTime",
-        description="When the status last changed.",
+        description="The time of the last change of the status.",
         json_schema_extra={"format": "date-time"},
     )
-    reason: str | None = Field(None, description="Why, in one CamelCase word.")
-    message: str | None = Field(None, description="Why, for people.")
+    reason: str | None = Field(None, description="The reason of the last change, in CamelCase.")
+    message: str | None = Field(None, description="A human-readable explanation.")
 
 
 class EffectiveHost(_Model):
-    """The domain in effect."""
+    """The effective domain."""
 
     value: str = Field(description="The domain.")
-    namespace: str = Field(description="Workload namespace of the tenant whose setting it comes from.")
+    namespace: str = Field(description="Workload namespace of the tenant that defines it.")
 
 
 class EffectiveGateway(_Model):
-    """The Gateway in effect."""
+    """The effective Gateway."""
 
-    value: bool = Field(description="Whether a Gateway serves the tenant.")
-    namespace: str = Field(description="Workload namespace of the tenant that provides it, empty if none does.")
+    value: bool = Field(description="True if a Gateway serves the tenant.")
+    namespace: str = Field(description="Workload namespace of the tenant that provides it; empty if none does.")
 
 
 Conditions = Annotated[
@@ -85,15 +83,19 @@ Conditions = Annotated[
 
 
 class TenantStatus(_Model):
-    """What was found of a tenant."""
+    """The observed state of a tenant."""
 
-    namespace: str | None = Field(None, description="The tenant's workload namespace; its child tenants live in it.")
-    version: str | None = Field(None, description="Revision of the chart that was last tried.")
-    host: EffectiveHost | None = Field(None, description="The domain in effect, and where it comes from.")
-    gateway: EffectiveGateway | None = Field(None, description="The Gateway in effect, and where it comes from.")
-    conditions: Conditions | None = Field(None, description="Ready, and what it depends on.")
+    namespace: str | None = Field(
+        None, description="The tenant's workload namespace, which also contains its child tenants."
+    )
+    version: str | None = Field(None, description="Revision of the last attempted chart release.")
+    host: EffectiveHost | None = Field(None, description="The effective domain, and the tenant that defines it.")
+    gateway: EffectiveGateway | None = Field(
+        None, description="The effective Gateway, and the tenant that provides it."
+    )
+    conditions: Conditions | None = Field(None, description="The condition Ready, and the conditions it depends on.")
     external_ips_count: int | None = Field(
-        None, alias="externalIPsCount", description="External addresses that the tenant's Services hold.", ge=0
+        None, alias="externalIPsCount", description="Number of external addresses of the tenant's Services.", ge=0
     )
 
 
@@ -125,16 +127,16 @@ def tenant_resource() -> Resource:
             "status": structural_schema(TenantStatus),
         },
         columns=(
-            Column("Ready", description="Whether the tenant is as wanted."),
+            Column("Ready", description="Status of the condition Ready."),
             Column("Namespace", description="The tenant's workload namespace."),
-            Column("Host", description="The domain in effect."),
+            Column("Host", description="The effective domain."),
             Column("Gateway", description="Workload namespace of the tenant whose Gateway serves this one."),
-            Column("Version", description="Revision of the chart that was last tried.", priority=1),
-            Column("Etcd", "boolean", description="Whether the tenant runs its own etcd.", priority=1),
-            Column("Monitoring", "boolean", description="Whether the tenant runs its own monitoring.", priority=1),
-            Column("Ingress", "boolean", description="Whether the tenant runs its own ingress.", priority=1),
-            Column("SeaweedFS", "boolean", description="Whether the tenant runs its own SeaweedFS.", priority=1),
-            Column("Computeplane", "boolean", description="Whether the tenant runs its own compute plane.", priority=1),
+            Column("Version", description="Revision of the last attempted chart release.", priority=1),
+            Column("Etcd", "boolean", description="True if the tenant runs its own etcd.", priority=1),
+            Column("Monitoring", "boolean", description="True if the tenant runs its own monitoring.", priority=1),
+            Column("Ingress", "boolean", description="True if the tenant runs its own ingress.", priority=1),
+            Column("SeaweedFS", "boolean", description="True if the tenant runs its own SeaweedFS.", priority=1),
+            Column("Computeplane", "boolean", description="True if the tenant runs its own compute plane.", priority=1),
         ),
         cells=cells,
         precheck=reject_internal_keys,

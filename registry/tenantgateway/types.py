@@ -60,7 +60,7 @@ class DigitalOcean(_Model):
 
 
 class RFC2136(_Model):
-    """A name server that takes dynamic updates."""
+    """A name server that accepts dynamic updates."""
 
     nameserver: str = Field(description="Address of the name server, with a port if it is not 53.")
     tsig_key_name: str | None = Field(None, alias="tsigKeyName", description="Name of the TSIG key.")
@@ -69,9 +69,9 @@ class RFC2136(_Model):
 
 
 class DNS01(_Model):
-    """How DNS-01 challenges are answered."""
+    """The DNS provider for DNS-01 challenges."""
 
-    provider: Literal["cloudflare", "route53", "digitalocean", "rfc2136"] = Field(description="Whose DNS it is.")
+    provider: Literal["cloudflare", "route53", "digitalocean", "rfc2136"] = Field(description="The DNS provider.")
     cloudflare: Cloudflare | None = Field(None, description="Settings of the provider cloudflare.")
     route53: Route53 | None = Field(None, description="Settings of the provider route53.")
     digitalocean: DigitalOcean | None = Field(None, description="Settings of the provider digitalocean.")
@@ -79,28 +79,30 @@ class DNS01(_Model):
 
 
 class TenantGatewaySpec(_Model):
-    """What is wanted of a tenant's gateway."""
+    """The desired state of a tenant's gateway."""
 
     apex: str = Field(
-        description="The domain that the gateway serves, with everything below it.",
+        description="The domain that the gateway serves, including its subdomains.",
         min_length=1,
         max_length=253,
         pattern=_DNS_NAME,
     )
     cert_mode: Literal["http01", "dns01", "existingSecret"] = Field(
-        "http01", alias="certMode", description="Where certificates come from."
+        "http01", alias="certMode", description="The source of the certificates."
     )
     issuer_name: str = Field(
-        "letsencrypt-prod", alias="issuerName", description="The issuer whose settings the gateway's own issuer takes."
+        "letsencrypt-prod",
+        alias="issuerName",
+        description="The platform issuer whose settings the gateway's own Issuer copies.",
     )
-    dns01: DNS01 | None = Field(None, description="How DNS-01 challenges are answered, with certMode dns01.")
+    dns01: DNS01 | None = Field(None, description="The DNS provider for DNS-01 challenges, with certMode dns01.")
     wildcard_secret_ref: SecretRef | None = Field(
         None, alias="wildcardSecretRef", description="The wildcard certificate, with certMode existingSecret."
     )
     attached_namespaces: list[str] | None = Field(
         None,
         alias="attachedNamespaces",
-        description="Namespaces whose routes may attach, besides the gateway's own.",
+        description="Namespaces whose routes may attach, in addition to the gateway's own.",
         json_schema_extra={"x-kubernetes-list-type": "set"},
     )
     tls_passthrough_services: list[str] | None = Field(
@@ -117,18 +119,18 @@ class ListenerStatus(_Model):
 
     name: str = Field(description="Name of the listener.")
     hostname: str | None = Field(None, description="The hostname that it serves.")
-    ready: bool | None = Field(None, description="Whether its certificate is there.")
+    ready: bool | None = Field(None, description="True if its certificate exists.")
     certificate_name: str | None = Field(None, alias="certificateName", description="Its Certificate.")
-    reason: str | None = Field(None, description="Why it is not ready.")
+    reason: str | None = Field(None, description="The reason why it is not ready.")
 
 
 class TenantGatewayStatus(_Model):
-    """What was found of a tenant's gateway."""
+    """The observed state of a tenant's gateway."""
 
     observed_generation: int | None = Field(
-        None, alias="observedGeneration", description="The metadata.generation that this is about.", ge=0
+        None, alias="observedGeneration", description="The metadata.generation that this status is based on.", ge=0
     )
-    conditions: Conditions | None = Field(None, description="Ready, and what it depends on.")
+    conditions: Conditions | None = Field(None, description="The condition Ready, and the conditions it depends on.")
     listeners: (
         Annotated[
             list[ListenerStatus],
@@ -141,8 +143,8 @@ class TenantGatewayStatus(_Model):
 # name, type, JSONPath, description
 _COLUMNS = (
     ("Apex", "string", ".spec.apex", "The domain that the gateway serves."),
-    ("Mode", "string", ".spec.certMode", "Where certificates come from."),
-    ("Ready", "string", '.status.conditions[?(@.type=="Ready")].status', "Whether the gateway is as wanted."),
+    ("Mode", "string", ".spec.certMode", "The source of the certificates."),
+    ("Ready", "string", '.status.conditions[?(@.type=="Ready")].status', "Status of the condition Ready."),
 )
 
 
@@ -156,7 +158,7 @@ def tenantgateway_resource() -> Resource:
         singular="tenantgateway",
         namespaced=True,
         short_names=("tgw",),
-        description="TenantGateway is a Gateway of a tenant's own, with its listeners and certificates.",
+        description="TenantGateway describes a tenant's own Gateway with its listeners and certificates.",
         properties={"spec": structural_schema(TenantGatewaySpec), "status": structural_schema(TenantGatewayStatus)},
         columns=tuple(Column(name, type_, description=text) for name, type_, _, text in _COLUMNS),
         cells=_cells,

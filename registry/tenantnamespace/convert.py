@@ -39,8 +39,8 @@ def tenant_namespace_resource() -> Resource:
         singular="tenantnamespace",
         namespaced=False,
         description=(
-            "TenantNamespace is the namespace of a tenant that the caller may see: one in which they may get tenants, "
-            "or which they may get as a Namespace. It cannot be written."
+            "TenantNamespace is a tenant's namespace that is visible to the caller, who may get Tenants in it or "
+            "get the Namespace itself. It is read-only."
         ),
         columns=(Column("Status", description="Active, or Terminating while it is being deleted."),),
         cells=_cells,
