@@ -131,7 +131,7 @@ def kube_cluster(directory: Path) -> KubeCluster:
 
 @pytest.fixture(autouse=True)
 def _without_controllers(request: pytest.FixtureRequest) -> None:
-    """Skips a test marked `controller_manager` on a control plane without kube-controller-manager."""
+    """Skips tests marked `controller_manager` on a control plane without kube-controller-manager."""
     if request.node.get_closest_marker("controller_manager") and "running_cluster" in request.fixturenames:
         running: E2eCluster = request.getfixturevalue("running_cluster")
         if not running.has_controllers:

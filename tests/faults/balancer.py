@@ -1,4 +1,4 @@
-"""A Service in front of replicas: new connections go to those that are ready, in turns; those that are open stay."""
+"""A TCP load balancer like a Service: spreads new connections over the ready replicas, and keeps open ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _Ready = Callable[[], bool]
 
 
 class Balancer:
-    """Runs from construction to `close`. `replicas` are probed by port."""
+    """Listens on `port` from construction to `close`. `replicas` maps the port of each replica to its readiness
+    probe."""
 
     def __init__(self, port: int, replicas: Mapping[int, _Ready]) -> None:
         self._replicas = replicas

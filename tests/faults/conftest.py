@@ -1,4 +1,4 @@
-"""Hosts of this folder's own: what is done to them here is not always mended."""
+"""Clusters of this folder's own: its tests do not always undo what they do to a cluster."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cluster(running_cluster: E2eCluster) -> E2eCluster:
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[EmbeddedCluster]:
-    """An embedded host of the test's own."""
+    """An embedded cluster of the test's own."""
     running = EmbeddedCluster(tmp_path)
     yield running
     assert running.stop() == 0, running.server.tail()

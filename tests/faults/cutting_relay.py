@@ -1,4 +1,4 @@
-"""A relay from plain TCP to a host's TLS that ends chosen answers after so many bytes, heads and chunk sizes too."""
+"""A relay from plain TCP to the TLS of a cluster that cuts chosen responses after any number of bytes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import ssl
 from collections.abc import Callable
 
 Cut = Callable[[bytes], int | None]
-"""After how many bytes the answer to the request with this head ends; None lets it pass. Asked once a request."""
+"""Returns after how many bytes the response to the request with this head is cut, None for not at all. Called once per
+request."""
 
 _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 REFUSED = -1
-"""Instead of a number: the request is answered 400, as by a host that does not know its parameters."""
+"""In place of a number of bytes: the relay responds 400, as a cluster does that does not know a query parameter."""
 _BAD_REQUEST = (
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: 73\r\nConnection: close\r\n\r\n"
     b'{"kind":"Status","status":"Failure","code":400,"reason":"BadRequest"}    '
@@ -21,7 +22,7 @@ _BAD_REQUEST = (
 
 
 class CuttingRelay:
-    """One request a connection."""
+    """Relays one request per connection."""
 
     def __init__(self, port: int, tls: ssl.SSLContext, cut: Cut) -> None:
         self._port = port
@@ -36,14 +37,14 @@ class CuttingRelay:
         self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     async def close(self) -> None:
-        """With everything that is still under way."""
+        """Closes the listener and all connections."""
         assert self._server is not None
         self._server.close()
         serving = tuple(self._serving)
         for each in serving:
             each.cancel()
         await asyncio.gather(*serving)
-        # a connection that was being made is closed by the loop, two passes later
+        # the event loop needs two iterations to close a connection that was being opened
         for _ in range(3):
             await asyncio.sleep(0)
 
@@ -58,35 +59,39 @@ class CuttingRelay:
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
-        left = self._cut(head)
-        if left == REFUSED:
+        remaining = self._cut(head)
+        if remaining == REFUSED:
             writer.write(_BAD_REQUEST)
             await writer.drain()
             return
-        host, upstream = await asyncio.open_connection("127.0.0.1", self._port, ssl=self._tls)
+        response, upstream = await asyncio.open_connection("127.0.0.1", self._port, ssl=self._tls)
         try:
             upstream.write(head.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
             if length := _LENGTH.search(head):
                 upstream.write(await reader.readexactly(int(length[1])))
             ended = asyncio.ensure_future(reader.read())
-            await self._answer(host, writer, left, ended)
+            await self._copy_response(response, writer, remaining, ended)
             ended.cancel()
         finally:
             upstream.transport.abort()
 
-    async def _answer(
-        self, host: asyncio.StreamReader, writer: asyncio.StreamWriter, left: int | None, ended: asyncio.Future[bytes]
+    async def _copy_response(
+        self,
+        response: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        remaining: int | None,
+        ended: asyncio.Future[bytes],
     ) -> None:
-        """Until the host has said all, so many bytes have passed, or the client has gone."""
-        while left is None or left > 0:
-            more = asyncio.ensure_future(host.read(65536 if left is None else min(left, 65536)))
+        """Copies until the response ends, `remaining` bytes are copied or the client disconnects."""
+        while remaining is None or remaining > 0:
+            more = asyncio.ensure_future(response.read(65536 if remaining is None else min(remaining, 65536)))
             await asyncio.wait((more, ended), return_when=asyncio.FIRST_COMPLETED)
             if not more.done() or not (data := more.result()):
                 more.cancel()
                 break
             writer.write(data)
             await writer.drain()
-            left = left - len(data) if left is not None else None
-        # what was written leaves before the connection is cut
+            remaining = remaining - len(data) if remaining is not None else None
+        # flushes what was written before the connection is aborted
         writer.close()
         await writer.wait_closed()

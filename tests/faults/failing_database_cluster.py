@@ -1,4 +1,4 @@
-"""An embedded host whose database fails on demand."""
+"""An embedded cluster whose database fails on demand."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from tests.faults.failing_database_command import STALL, kill_instruction
 
 
 class FailingDatabaseCluster(EmbeddedCluster):
-    def __init__(self, directory: Path, order: str = "") -> None:
-        """With an order that it does not survive it raises NotInTime."""
-        self._order = directory / "order"
+    """Runs failing_database_command.py, and controls it by the file with the instruction."""
+
+    def __init__(self, directory: Path, instruction: str = "") -> None:
+        """Raises WaitTimeout if the instruction kills the process during its start."""
+        self._file = directory / "instruction"
         self.clear_fault()
-        if order:
-            self._write(order)
+        if instruction:
+            self._write(instruction)
         super().__init__(directory)
 
     def run(self, *arguments: str, log: Path) -> Process:
@@ -27,29 +29,31 @@ class FailingDatabaseCluster(EmbeddedCluster):
             sys.executable,
             "-m",
             "tests.faults.failing_database_command",
-            self._order,
+            self._file,
             *arguments,
         ]
-        return Process("a mortal standalone", command, log=log, environment={"PYTHONPATH": str(REPOSITORY)})
+        return Process(
+            "standalone with a failing database", command, log=log, environment={"PYTHONPATH": str(REPOSITORY)}
+        )
 
     def kill_at_commit(self, commit: int, moment: str) -> None:
-        """Have it killed at this commit, counted from now on."""
+        """Has the process killed at this commit, counted from now on."""
         self._write(kill_instruction(commit, moment))
 
     def clear_fault(self) -> None:
-        self._order.unlink(missing_ok=True)
+        self._file.unlink(missing_ok=True)
 
     @contextmanager
     def stalled(self) -> Iterator[None]:
-        """Nothing reaches the disk meanwhile."""
+        """Blocks all commits inside the context."""
         self._write(STALL)
         try:
             yield
         finally:
             self.clear_fault()
 
-    def _write(self, order: str) -> None:
-        """At once: it may be read at any time."""
-        fresh = self._order.with_suffix(".new")
-        fresh.write_text(order)
-        os.replace(fresh, self._order)
+    def _write(self, instruction: str) -> None:
+        """Replaces the file atomically: the process may read it at any time."""
+        new = self._file.with_suffix(".new")
+        new.write_text(instruction)
+        os.replace(new, self._file)

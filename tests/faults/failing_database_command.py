@@ -1,7 +1,7 @@
 """Our command with a database that fails on demand: python -m tests.faults.failing_database_command FILE ARGUMENT...
 
-While FILE exists it says what becomes of commits from then on: `kill NUMBER before|during|after` ends the process by
-SIGKILL around that commit, counted from 1; `stall` holds every commit up until FILE is gone.
+FILE contains the instruction for all commits while it exists. `kill NUMBER before|during|after` kills the process with
+SIGKILL at that commit, counted from 1; `stall` blocks every commit until FILE is deleted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tenant_apiserver.__main__ import main
 
 MOMENTS = ("before", "during", "after")
 STALL = "stall"
-# about what a commit takes: the kill may come at any time of it
+# about the duration of a commit: the kill comes at a random time within it
 _COMMIT_SECONDS = 0.003
 _POLL_SECONDS = 0.02
 
@@ -30,16 +30,16 @@ def kill_instruction(commit: int, moment: str) -> str:
 
 
 class DatabaseFault:
-    """What FILE says, carried out by the one thread that commits."""
+    """Executes the instruction in FILE. Used by the single thread that commits."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._commits = 0
 
     def commit(self, commit: Callable[[], None]) -> None:
-        while (order := self._read_order()) == STALL:
+        while (instruction := self._read_instruction()) == STALL:
             time.sleep(_POLL_SECONDS)
-        moment = self._moment_of_kill(order)
+        moment = self._moment_of_kill(instruction)
         if moment == "before":
             _kill_self()
         if moment == "during":
@@ -48,15 +48,15 @@ class DatabaseFault:
         if moment == "after":
             _kill_self()
 
-    def _moment_of_kill(self, order: str) -> str:
-        """Of this commit, if it is the one; else empty."""
-        if not order:
+    def _moment_of_kill(self, instruction: str) -> str:
+        """Counts this commit; returns the moment of the kill if it is due at this commit, else ""."""
+        if not instruction:
             return ""
         self._commits += 1
-        _, number, moment = order.split()
+        _, number, moment = instruction.split()
         return moment if self._commits == int(number) else ""
 
-    def _read_order(self) -> str:
+    def _read_instruction(self) -> str:
         try:
             return self._path.read_text()
         except FileNotFoundError:
@@ -67,13 +67,13 @@ def _kill_self() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _install(order: DatabaseFault) -> None:
+def _install(fault: DatabaseFault) -> None:
     commit = Tables.commit
 
-    def ordered(self: Tables) -> None:
-        order.commit(lambda: commit(self))
+    def commit_with_fault(self: Tables) -> None:
+        fault.commit(lambda: commit(self))
 
-    Tables.commit = ordered  # type: ignore[method-assign]
+    Tables.commit = commit_with_fault  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

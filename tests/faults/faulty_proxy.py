@@ -1,4 +1,4 @@
-"""A proxy before a host that spoils what it passes on: as a host does that is away, slow, broken, or forgetful."""
+"""A proxy that makes a cluster look unreachable, slow, broken, or compacted."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from aiohttp import web
 from tests.e2e.support.recording_proxy import RecordingProxy
 
 RequestFault = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
-"""What a request is answered instead; None lets it pass."""
+"""Returns a response in place of the cluster's, or None to forward the request."""
 
 _REASONS = {410: "Expired", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
 
 
 def delay(seconds: float) -> RequestFault:
+    """Forwards each request after a delay."""
+
     async def apply_fault(request: web.Request) -> web.StreamResponse | None:
         await asyncio.sleep(seconds)
         return None
@@ -27,7 +29,7 @@ def delay(seconds: float) -> RequestFault:
 
 
 def respond_with_status(code: int) -> RequestFault:
-    """A Status, to everything."""
+    """Responds to every request with a Status of this code."""
 
     async def apply_fault(request: web.Request) -> web.StreamResponse | None:
         headers = {"Retry-After": "1"} if code in (429, 503) else {}
@@ -37,7 +39,7 @@ def respond_with_status(code: int) -> RequestFault:
 
 
 def respond_bad_gateway() -> RequestFault:
-    """A load balancer that has nobody to pass anything on to."""
+    """Responds like a load balancer without a backend: 502 with HTML."""
 
     async def apply_fault(request: web.Request) -> web.StreamResponse | None:
         return web.Response(status=502, text="<html>Bad Gateway</html>", content_type="text/html")
@@ -46,7 +48,7 @@ def respond_bad_gateway() -> RequestFault:
 
 
 def expire_watches() -> RequestFault:
-    """Watches are told that their version is gone: by the answer, or by the first event, in turns."""
+    """Tells watches that their resourceVersion has expired, alternately by the status and by an ERROR event."""
     turns = iter(range(2**31))
 
     async def apply_fault(request: web.Request) -> web.StreamResponse | None:
@@ -64,16 +66,18 @@ def expire_watches() -> RequestFault:
 def _status(code: int) -> dict[str, object]:
     details = {"details": {"retryAfterSeconds": 1}} if code in (429, 503) else {}
     head = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
-    return {**head, "message": "spoilt on purpose", "reason": _REASONS[code], "code": code, **details}
+    return {**head, "message": "injected fault", "reason": _REASONS[code], "code": code, **details}
 
 
 class FaultyProxy(RecordingProxy):
+    """Forwards requests until one of its context managers injects a fault."""
+
     _fault: RequestFault | None = None
     _truncates = False
 
     @contextmanager
     def injected(self, name: str, apply_fault: RequestFault) -> Iterator[None]:
-        """What is under way for this server ends, and what comes meets the fault."""
+        """Ends the requests of this server in flight, and applies the fault to all new ones."""
         self._fault = apply_fault
         self._loop.call_soon_threadsafe(self._end, name)
         try:
@@ -83,7 +87,7 @@ class FaultyProxy(RecordingProxy):
 
     @contextmanager
     def truncating(self, name: str) -> Iterator[None]:
-        """Every body ends in the middle, that of a write too, which was carried out."""
+        """Cuts every response in the middle of its body, also those of writes that the cluster has stored."""
         self._truncates = True
         self._loop.call_soon_threadsafe(self._end, name)
         try:
@@ -93,6 +97,7 @@ class FaultyProxy(RecordingProxy):
 
     @contextmanager
     def disconnected(self, name: str) -> Iterator[None]:
+        """Cuts this server off from the cluster."""
         self.disconnect(name)
         try:
             yield
@@ -100,8 +105,8 @@ class FaultyProxy(RecordingProxy):
             self.reconnect(name)
 
     async def _forward(self, name: str, request: web.Request, body: bytes) -> web.StreamResponse:
-        instead = await self._fault(request) if self._fault is not None else None
-        return instead if instead is not None else await super()._forward(name, request, body)
+        response = await self._fault(request) if self._fault is not None else None
+        return response if response is not None else await super()._forward(name, request, body)
 
     async def _copy(self, request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
         if not self._truncates:

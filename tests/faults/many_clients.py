@@ -1,4 +1,4 @@
-"""Very many connections to one server, held by one event loop."""
+"""Thousands of connections to one server, on one event loop."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ T = TypeVar("T")
 
 _PARALLEL_CALLS = 50
 _SMALL_BUFFER = 4096
-# of what a reader that stopped reading still takes
+# for a StreamReader that is never read: it pauses the transport above twice this many bytes
 _READ_LIMIT = 1024
 
 
 @dataclass(slots=True)
 class Connection:
-    """An open connection, plain if it has no TLS."""
+    """An open connection, with or without TLS."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -38,7 +38,7 @@ class Connection:
         return await self.reader.readuntil(b"\r\n\r\n")
 
     async def wait_until_closed(self) -> bool:
-        """Waits for it: whether the server has said that there is nothing more to come."""
+        """Reads until the server closes the connection, and returns True."""
         with contextlib.suppress(OSError):
             while await self.reader.read(65536):
                 pass
@@ -50,7 +50,7 @@ class Connection:
 
 @dataclass(slots=True)
 class ClientConnections:
-    """Connections to the server of `client`, as its user; all are left with the context."""
+    """Connections to the server of `client` as its user, which are all aborted at the end of the context."""
 
     client: Client
     connections: list[Connection] = field(default_factory=list)
@@ -61,14 +61,15 @@ class ClientConnections:
     async def __aexit__(self, *exception: object) -> None:
         for each in self.connections:
             each.abort()
-        # the end of a connection takes a turn of the loop
+        # aborting a transport takes an iteration of the event loop
         await asyncio.sleep(0)
 
     async def open(self, count: int, *, tls: bool = True, reading: bool = True) -> Sequence[Connection]:
-        """So many more. Those that do not read have small buffers, and leave what does not fit into them unread."""
-        made = await in_parallel([lambda: self._open(tls, reading)] * count)
-        self.connections.extend(made)
-        return made
+        """Opens this many more connections. Without `reading` they have small buffers, and stop to receive once these
+        are full."""
+        opened = await in_parallel([lambda: self._open(tls, reading)] * count)
+        self.connections.extend(opened)
+        return opened
 
     async def _open(self, tls: bool, reading: bool) -> Connection:
         parts = urlsplit(self.client.url)
@@ -77,16 +78,17 @@ class ClientConnections:
         if not reading:
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL_BUFFER)
         await asyncio.get_running_loop().sock_connect(plain, (parts.hostname, parts.port))
-        given = {"ssl": self.client.tls, "server_hostname": parts.hostname, "ssl_handshake_timeout": 60} if tls else {}
-        return Connection(*await asyncio.open_connection(sock=plain, limit=65536 if reading else _READ_LIMIT, **given))  # type: ignore[arg-type]
+        options = {"ssl": self.client.tls, "server_hostname": parts.hostname, "ssl_handshake_timeout": 60}
+        limit = 65536 if reading else _READ_LIMIT
+        return Connection(*await asyncio.open_connection(sock=plain, limit=limit, **(options if tls else {})))  # type: ignore[arg-type]
 
 
 async def in_parallel(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
-    """A few at a time: a listener's queue is short."""
-    room = asyncio.Semaphore(_PARALLEL_CALLS)
+    """Limits the number of calls at a time, since the accept queue of a listener is short."""
+    semaphore = asyncio.Semaphore(_PARALLEL_CALLS)
 
-    async def one(call: Callable[[], Awaitable[T]]) -> T:
-        async with room:
+    async def limited(call: Callable[[], Awaitable[T]]) -> T:
+        async with semaphore:
             return await call()
 
-    return list(await asyncio.gather(*map(one, calls)))
+    return list(await asyncio.gather(*map(limited, calls)))

@@ -1,4 +1,4 @@
-"""What a running server uses, seen from outside: /proc, and its own metrics."""
+"""Resource usage of a running server, from /proc and from its metrics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RESOURCE = re.compile(r'resource="(?P<resource>[^"]*)"')
 
 @dataclass(frozen=True, slots=True)
 class ProcessUsage:
-    """Sizes in MiB. `objects` and `watchers` are those of the watch caches, by resource."""
+    """`rss` and `peak` are in MiB. `objects` and `watchers` are those of the watch caches, by resource."""
 
     rss: float
     peak: float
@@ -26,7 +26,7 @@ class ProcessUsage:
 
 
 def memory_mib(pid: int) -> tuple[float, float]:
-    """Resident MiB now, and the most there ever was."""
+    """Returns the current and the highest resident memory in MiB."""
     fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
     return int(fields["VmRSS"].split()[0]) / _MIB, int(fields["VmHWM"].split()[0]) / _MIB
 
@@ -50,7 +50,7 @@ def read_process_usage(pid: int, client: Client) -> ProcessUsage:
 
 
 def _values(text: str, name: str) -> dict[str, int]:
-    """Of a gauge, by resource."""
+    """Returns the values of a gauge by resource."""
     found: dict[str, int] = {}
     for line in text.splitlines():
         sample = _SAMPLE.fullmatch(line) if line.startswith(name) else None

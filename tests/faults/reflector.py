@@ -1,6 +1,6 @@
-"""An informer as client-go writes them: list, watch from there, go on from the last version seen, list anew after 410.
+"""A reflector like client-go's: lists, watches, resumes from the last version seen, and lists again after a 410.
 
-It also judges what it is told: an event that contradicts what was told before is a fault of the server.
+It also checks the events: an event that contradicts earlier ones is an error of the server.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def name_of(obj: Object) -> Name:
 
 
 class Reflector:
-    """Runs from construction to `stop`. `client` is asked for whom to connect to, each time."""
+    """Runs from construction to `stop`. `client` is called for every connection."""
 
     def __init__(self, client: Callable[[], Client], path: str, *, timeout_seconds: int = 600) -> None:
         self._client = client
@@ -54,7 +54,7 @@ class Reflector:
         connection = self._connection
         if connection is not None and connection.sock is not None:
             with contextlib.suppress(OSError):
-                # of the socket below TLS, which the other thread is reading from
+                # shuts down the plain socket, because the other thread is reading the TLS one
                 socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
         self._thread.join(timeout=30)
 
@@ -77,7 +77,7 @@ class Reflector:
         self.lists += 1
         version = found["metadata"]["resourceVersion"]
         if int(version) < int(self._list_from or 0):
-            self.inconsistencies.append(f"asked for {self._list_from}, a list at {version} came")
+            self.inconsistencies.append(f"a list from version {self._list_from} returned version {version}")
         self._state = {name_of(item): item for item in found["items"]}
         self._version = self._list_from = version
 
@@ -122,6 +122,7 @@ class Reflector:
     def _check_event(self, type_: str, obj: Object, version: str) -> None:
         stored = self._state.get(name_of(obj))
         if int(version) <= int(self._version):
-            self.inconsistencies.append(f"{type_} {name_of(obj)} at {version} came after {self._version}")
+            self.inconsistencies.append(f"{type_} {name_of(obj)} at {version} after {self._version}")
         if (stored is None) != (type_ == "ADDED"):
-            self.inconsistencies.append(f"{type_} {name_of(obj)}, which was {'not ' if stored is None else ''}there")
+            known = "unknown" if stored is None else "known"
+            self.inconsistencies.append(f"{type_} {name_of(obj)}, which was {known}")

@@ -1,4 +1,4 @@
-"""A server of ours with a spoiling proxy between it and its host, and what both of them hold."""
+"""A server of ours behind a faulty proxy to its cluster, and a comparison of the Tenants of both."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tests.faults.reflector import Name, name_of
 
 Object = dict[str, Any]
 RELEASES = "/apis/helm.toolkit.fluxcd.io/v2"
-PROXIED_SERVER = "front"
+PROXIED_SERVER = "proxied"
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAndCluster:
-    """`client` asks our server, `cluster_client` its host."""
+    """Clients of our server and of its cluster."""
 
     client: Client
     cluster_client: Client
@@ -34,21 +34,19 @@ class ServerAndCluster:
         return {name_of(item): item for item in self.client.get(tenants_path()).expect(200)["items"]}
 
     def stored_tenants(self) -> dict[Name, Object]:
-        """The Tenants in what the host holds."""
-        found = self.cluster_client.get(f"{RELEASES}/helmreleases", query={"labelSelector": RELEASE_SELECTOR}).expect(
-            200
-        )
-        tenants = [to_tenant(release) for release in found["items"]]
+        """The Tenants of the HelmReleases that the cluster stores."""
+        answer = self.cluster_client.get(f"{RELEASES}/helmreleases", query={"labelSelector": RELEASE_SELECTOR})
+        tenants = [to_tenant(release) for release in answer.expect(200)["items"]]
         return {name_of(tenant): tenant for tenant in tenants}
 
     def cache_equals_cluster(self) -> bool:
-        """Whether our cache equals the host, object for object."""
+        """Whether our server returns exactly the objects that the cluster stores."""
         return self.served_tenants() == self.stored_tenants()
 
 
 @dataclass(frozen=True, slots=True)
 class ProxiedServer(ServerAndCluster):
-    """`cluster_client` is asked past the proxy."""
+    """A server behind `proxy`; `cluster_client` bypasses the proxy."""
 
     process: Process
     proxy: FaultyProxy
@@ -56,15 +54,15 @@ class ProxiedServer(ServerAndCluster):
 
 @contextmanager
 def started_proxied_server(cluster: E2eCluster, identity: Identity, directory: Path) -> Iterator[ProxiedServer]:
-    """A front of a host, as this identity, until the context is left."""
+    """Runs a server without controllers that reaches the cluster with this identity."""
     port, proxy = free_port(), FaultyProxy(cluster.url, identity)
     flags = [f"--kubeconfig={proxy.add_server(PROXIED_SERVER, directory)}", f"--cert-dir={directory / 'certs'}"]
     address = [f"--secure-port={port}", "--bind-address=127.0.0.1", f"--root-host={ROOT_HOST}"]
-    process = run_command("serve", *flags, *address, "--controllers=none", log=directory / "front.log")
+    process = run_command("serve", *flags, *address, "--controllers=none", log=directory / f"{PROXIED_SERVER}.log")
     try:
         url = f"https://127.0.0.1:{port}"
         proxied = ProxiedServer(Client(url, admin_tls_context(cluster), {}), cluster.client(), process, proxy)
-        wait_until("the front is ready", lambda: is_ready(proxied.client), seconds=PATIENCE, processes=[process])
+        wait_until("the server is ready", lambda: is_ready(proxied.client), seconds=PATIENCE, processes=[process])
         yield proxied
     finally:
         process.stop()
@@ -72,7 +70,7 @@ def started_proxied_server(cluster: E2eCluster, identity: Identity, directory: P
 
 
 def admin_tls_context(cluster: E2eCluster) -> ssl.SSLContext:
-    """The administrator's certificate, shown to a server with a CA of its own."""
+    """A context with the administrator's certificate that does not verify the server."""
     tls = ssl._create_unverified_context()
     tls.load_cert_chain(cluster.admin.kubeconfig.with_suffix(".crt"), cluster.admin.kubeconfig.with_suffix(".key"))
     return tls

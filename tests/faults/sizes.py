@@ -1,4 +1,4 @@
-"""How large the tests of this folder are: FAULTS=short, the default, or FAULTS=full, as `make faults` runs them."""
+"""The size of the fault tests: FAULTS=short, the default, or FAULTS=full, which `make faults` sets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHORT, _FULL = "short", "full"
 
 
 def is_full() -> bool:
-    """Raises ValueError for a size that there is not."""
+    """Raises ValueError if FAULTS is neither."""
     chosen = os.environ.get("FAULTS") or _SHORT
     if chosen not in (_SHORT, _FULL):
         raise ValueError(f"FAULTS={chosen}: it is {_SHORT} or {_FULL}")
@@ -24,7 +24,7 @@ def size(*, short: T, full: T) -> T:
 
 
 def new_seed() -> int:
-    """FAULTS_SEED, to run again what has failed; else one by chance. Printed, which pytest shows for what fails."""
+    """Returns FAULTS_SEED, or else a random seed. Prints it, so that a failed test can be repeated."""
     seed = int(os.environ.get("FAULTS_SEED") or secrets.randbits(32))
     print(f"FAULTS_SEED={seed}")
     return seed

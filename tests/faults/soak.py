@@ -1,7 +1,7 @@
-"""Mixed load on `standalone` for a long time: nothing that it uses may grow. python -m tests.faults.soak --seconds 600
+"""A long mixed load on `standalone`, whose resource usage must not grow: python -m tests.faults.soak --seconds 600
 
-Prints a table of what the server used at the end of every round, when nobody asked for anything, and exits with 1
-unless the last third of the rounds is as flat as `find_growth` wants it.
+Prints the usage of the idle server after every round, and exits with 1 if `find_growth` finds growth in the last third
+of the rounds.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 WORKERS = 6
 NAMES = 20
 ROUND_SECONDS = 20.0
-# at the end of a round, until what was deleted is gone and the reconciler is done
+# at the end of a round, until the deleted objects are gone and the reconciler is idle
 REST_SECONDS = 30.0
 # the first rounds fill caches, histories and the allocator's arenas
 WARM_UP = 1 / 3
 
 
 class SoakCluster(EmbeddedCluster):
-    """Its histories, one a kind, are full within the warm-up."""
+    """The watch histories are small enough to fill up during the warm-up."""
 
     flags = ("--watch-history-size=512Ki",)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much more the last third of the rounds may use than the one after the warm-up, by medians: MiB of memory,
-    and a number of anything else."""
+    """The permitted growth between the medians of the third after the warm-up and of the last third: of the memory in
+    MiB, and of everything else in numbers."""
 
     memory_mib: float = 16.0
     count: int = 2
@@ -57,7 +57,7 @@ class Limits:
 
 @dataclass(slots=True)
 class MixedClient:
-    """Everything that clients do, in a random order; `codes` are the answers."""
+    """Does what clients do in a random order, and counts the statuses of each action in `codes`."""
 
     client: Client
     ordinary: Client
@@ -100,7 +100,7 @@ class MixedClient:
         return self.client.get(self.rng.choice(paths), headers=headers).status
 
     def page(self) -> int:
-        """A list that is begun and not always finished."""
+        """Reads the first page of a list, and the next one half of the time."""
         first = self.client.get(tenants_path(ROOT), query={"limit": 3})
         token = first.json()["metadata"].get("continue")
         if token and self.rng.random() < 0.5:
@@ -115,7 +115,7 @@ class MixedClient:
         return 200
 
     def disconnect_midway(self) -> int:
-        """Connections that end in the middle: of a request, of an answer, of a watch."""
+        """Closes a connection in the middle of a request, a response or a watch."""
         with RawTls(self.client) as connection:
             kind = self.rng.randrange(3)
             if kind == 0:
@@ -131,19 +131,21 @@ class MixedClient:
         return self._ask("POST", body=self.rng.choice(("{", "[]", b"\xff", manifest("Bad_Name"), {"kind": "Pod"})))
 
     def read_as_stranger(self) -> int:
-        """Somebody who sees nothing, and tries."""
+        """Lists Tenants as a user without any role."""
         return self.ordinary.get(tenants_path(self.rng.choice(("", ROOT)))).status
 
 
 @dataclass(slots=True)
 class Soak:
+    """Rounds of load on a cluster, each followed by a cleanup."""
+
     cluster: EmbeddedCluster
     seed: int
     round_seconds: float
     codes: Counter[str] = field(default_factory=Counter)
 
     def run(self, seconds: float, report: Callable[[str], None]) -> list[ProcessUsage]:
-        """What was used at the end of every round."""
+        """Returns the usage at the end of every round."""
         rounds: list[ProcessUsage] = []
         end = time.monotonic() + seconds
         report(HEAD)
@@ -183,7 +185,7 @@ class Soak:
             self.codes += worker.codes
 
     def _clean_up(self) -> None:
-        """Everything that was made is deleted, Events too, and what follows from that is over."""
+        """Deletes all Tenants and Events, and waits until the server is idle."""
         client = self.cluster.client()
         client.request("DELETE", tenants_path(ROOT), query={"labelSelector": "!platform"})
         wait_until(
@@ -191,7 +193,9 @@ class Soak:
         )
         namespaces = "/api/v1/namespaces"
         wait_until(
-            "their namespaces too", lambda: self._count_objects(namespaces, "tenant-s") == 0, seconds=2 * REST_SECONDS
+            "their namespaces are gone",
+            lambda: self._count_objects(namespaces, "tenant-s") == 0,
+            seconds=2 * REST_SECONDS,
         )
         for namespace in (ROOT, "default"):
             client.request("DELETE", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")
@@ -228,7 +232,8 @@ def row(number: int, usage: ProcessUsage, requests: int) -> str:
 
 
 def find_growth(rounds: Sequence[ProcessUsage], limits: Limits) -> list[str]:
-    """What grew. The median of the last third is held against that of the third after the warm-up."""
+    """Describes each measure whose median grew by more than its limit between the third after the warm-up and the
+    last third."""
     warm = rounds[int(len(rounds) * WARM_UP) :]
     first, last = warm[: len(warm) // 2], warm[len(warm) // 2 :]
     measures: Mapping[str, tuple[Callable[[ProcessUsage], float], float]] = {
@@ -239,10 +244,10 @@ def find_growth(rounds: Sequence[ProcessUsage], limits: Limits) -> list[str]:
         "objects in caches": (lambda usage: sum(usage.objects.values()), limits.count),
     }
     grown: list[str] = []
-    for name, (measure, most) in measures.items():
+    for name, (measure, limit) in measures.items():
         before, after = (statistics.median(map(measure, part)) for part in (first, last))
-        if after - before > most:
-            grown.append(f"{name}: {before:.0f}, then {after:.0f}, which is more than {most:.0f} more")
+        if after - before > limit:
+            grown.append(f"{name}: grew from {before:.0f} to {after:.0f}, by more than {limit:.0f}")
     return grown
 
 
@@ -251,20 +256,20 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=600.0)
     seconds = parser.parse_args().seconds
     with tempfile.TemporaryDirectory() as directory:
-        host = SoakCluster(Path(directory))
+        cluster = SoakCluster(Path(directory))
         try:
-            soak = Soak(host, new_seed(), ROUND_SECONDS)
+            soak = Soak(cluster, new_seed(), ROUND_SECONDS)
             rounds = soak.run(seconds, lambda line: print(line, flush=True))
         finally:
-            status = host.stop()
+            status = cluster.stop()
         grown = find_growth(rounds, Limits())
-        print(f"answers: {dict(sorted(soak.codes.items()))}")
+        print(f"responses: {dict(sorted(soak.codes.items()))}")
         errors = [name for name in soak.codes if name.rpartition(" ")[2].startswith("5")]
-        traces = "Traceback" in host.server.log()
-    wrong = [*grown, *(f"answers: {name}" for name in errors), *(["a trace in the log"] if traces else [])]
-    wrong += [f"exit status {status}"] if status else []
-    print("\n".join(wrong) or "flat: RSS, file descriptors, tasks, watchers and caches")
-    sys.exit(1 if wrong else 0)
+        traceback = "Traceback" in cluster.server.log()
+    problems = [*grown, *(f"response: {name}" for name in errors), *(["a traceback in the log"] if traceback else [])]
+    problems += [f"exit status {status}"] if status else []
+    print("\n".join(problems) or "no growth of RSS, file descriptors, tasks, watchers or caches")
+    sys.exit(1 if problems else 0)
 
 
 if __name__ == "__main__":

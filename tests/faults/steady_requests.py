@@ -1,4 +1,4 @@
-"""Requests that never stop, of which none may fail."""
+"""A steady load of requests, none of which may fail."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ Call = Callable[[], Response]
 
 @dataclass(slots=True)
 class Load:
+    """The number of successful requests, and the errors of the others."""
+
     answered: int = 0
     failures: list[str] = field(default_factory=list)
 
@@ -33,7 +35,7 @@ class Load:
 
 @contextmanager
 def steady_load(calls: Sequence[Call]) -> Iterator[Load]:
-    """Each call by a client of its own, again and again while the context lasts."""
+    """Repeats each call in a thread of its own until the end of the context."""
     load, over = Load(), threading.Event()
     threads = [threading.Thread(target=load.repeat, args=(call, over), daemon=True) for call in calls]
     for thread in threads:

@@ -1,5 +1,5 @@
-"""A host that is away, slow, broken or forgetful: reads go on, writes fail clearly, watches survive, and afterwards
-the cache equals the host, object for object."""
+"""A cluster that is unreachable, slow, broken or compacted: reads work, writes fail with a clear error, watches
+survive, and afterwards the cache equals the cluster, object for object."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.faults.server_behind_proxy import PROXIED_SERVER, RELEASES, ProxiedSe
 from tests.faults.sizes import size
 
 MERGE = "application/merge-patch+json"
-# reads come from memory, whatever the host does
+# reads are served from memory
 READ_SECONDS = 5.0
 
 
@@ -36,25 +36,28 @@ class FaultScenario:
 
 
 def injected(
-    scenario: Callable[[], faulty_proxy.RequestFault],
+    create_fault: Callable[[], faulty_proxy.RequestFault],
 ) -> Callable[[FaultyProxy], AbstractContextManager[None]]:
-    return lambda proxy: proxy.injected(PROXIED_SERVER, scenario())
+    return lambda proxy: proxy.injected(PROXIED_SERVER, create_fault())
 
 
 SCENARIOS = [
-    pytest.param(FaultScenario(lambda proxy: proxy.disconnected(PROXIED_SERVER), frozenset({503})), id="away"),
+    pytest.param(FaultScenario(lambda proxy: proxy.disconnected(PROXIED_SERVER), frozenset({503})), id="unreachable"),
     pytest.param(FaultScenario(injected(lambda: faulty_proxy.delay(2)), frozenset({201}), reads_warn=False), id="slow"),
     pytest.param(FaultScenario(injected(lambda: faulty_proxy.respond_with_status(429)), frozenset({429})), id="429"),
     pytest.param(
         FaultScenario(injected(lambda: faulty_proxy.respond_with_status(500)), frozenset({500, 503})), id="500"
     ),
     pytest.param(FaultScenario(injected(lambda: faulty_proxy.respond_with_status(503)), frozenset({503})), id="503"),
-    pytest.param(FaultScenario(injected(faulty_proxy.respond_bad_gateway), frozenset({503})), id="no Kubernetes"),
+    pytest.param(
+        FaultScenario(injected(faulty_proxy.respond_bad_gateway), frozenset({503})), id="502 of a load balancer"
+    ),
     pytest.param(
         FaultScenario(lambda proxy: proxy.truncating(PROXIED_SERVER), frozenset({503})), id="truncated bodies"
     ),
     pytest.param(
-        FaultScenario(injected(faulty_proxy.expire_watches), frozenset({201}), reads_warn=False), id="410 at any time"
+        FaultScenario(injected(faulty_proxy.expire_watches), frozenset({201}), reads_warn=False),
+        id="410 for every watch",
     ),
 ]
 
@@ -62,11 +65,12 @@ SCENARIOS = [
 @pytest.fixture(scope="module")
 def proxied(cluster: E2eCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedServer]:
     identity = cluster.account if isinstance(cluster, KubeCluster) else cluster.admin
-    with started_proxied_server(cluster, identity, tmp_path_factory.mktemp("front")) as made:
-        yield made
+    with started_proxied_server(cluster, identity, tmp_path_factory.mktemp(PROXIED_SERVER)) as running:
+        yield running
 
 
-def release(name: str) -> dict[str, object]:
+def helmrelease(name: str) -> dict[str, object]:
+    """The HelmRelease of a Tenant of the root namespace."""
     application = {"kind": "Tenant", "group": "apps.cozystack.io", "name": name}
     labels = {f"apps.cozystack.io/application.{key}": value for key, value in application.items()}
     chart = {"kind": "ExternalArtifact", "name": "cozystack-tenant-application-default-tenant"}
@@ -78,7 +82,9 @@ def release(name: str) -> dict[str, object]:
     }
 
 
-def at_cluster(proxied: ProxiedServer, method: str, name: str, body: dict[str, object] | None = None) -> Response:
+def write_helmrelease(
+    proxied: ProxiedServer, method: str, name: str, body: dict[str, object] | None = None
+) -> Response:
     collection = f"{RELEASES}/namespaces/{ROOT}/helmreleases"
     path = collection if method == "POST" else f"{collection}/tenant-{name}"
     answer = proxied.cluster_client.request(
@@ -89,10 +95,10 @@ def at_cluster(proxied: ProxiedServer, method: str, name: str, body: dict[str, o
 
 
 def change_everything(proxied: ProxiedServer, names: list[str]) -> None:
-    """One of three is changed at the host, one is deleted, one is new."""
-    at_cluster(proxied, "PATCH", names[0], {"spec": {"values": {"etcd": True}}})
-    at_cluster(proxied, "DELETE", names[1])
-    at_cluster(proxied, "POST", names[2], release(names[2]))
+    """Updates the first of three releases in the cluster, deletes the second and creates the third."""
+    write_helmrelease(proxied, "PATCH", names[0], {"spec": {"values": {"etcd": True}}})
+    write_helmrelease(proxied, "DELETE", names[1])
+    write_helmrelease(proxied, "POST", names[2], helmrelease(names[2]))
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -101,46 +107,46 @@ def test_the_cache_equals_the_cluster_after_a_fault(
 ) -> None:
     names = [f"{unique}{letter}" for letter in "abc"]
     for name in names[:2]:
-        at_cluster(proxied, "POST", name, release(name))
-    wait_until("the cache equals the host", proxied.cache_equals_cluster, seconds=PATIENCE)
+        write_helmrelease(proxied, "POST", name, helmrelease(name))
+    wait_until("the cache equals the cluster", proxied.cache_equals_cluster, seconds=PATIENCE)
     reflector = Reflector(lambda: proxied.client, tenants_path())
     try:
-        wait_until("the watch has it all", lambda: reflector.state == proxied.served_tenants(), seconds=PATIENCE)
+        wait_until("the watch has every object", lambda: reflector.state == proxied.served_tenants(), seconds=PATIENCE)
         with scenario.start(proxied.proxy):
-            check_service(proxied, scenario, f"{unique}w", names[0])
+            check_reads_and_writes(proxied, scenario, f"{unique}w", names[0])
             change_everything(proxied, names)
             time.sleep(size(short=1.5, full=30.0))
             check_reads(proxied, names[0])
         wait_until(
-            "the cache equals the host", proxied.cache_equals_cluster, seconds=PATIENCE, processes=[proxied.process]
+            "the cache equals the cluster", proxied.cache_equals_cluster, seconds=PATIENCE, processes=[proxied.process]
         )
         assert {(ROOT, names[0]), (ROOT, names[2])} <= proxied.served_tenants().keys()
         wait_until(
-            "what was deleted is gone", lambda: (ROOT, names[1]) not in proxied.served_tenants(), seconds=PATIENCE
+            "the deleted Tenant is gone", lambda: (ROOT, names[1]) not in proxied.served_tenants(), seconds=PATIENCE
         )
-        wait_until("the cache equals the host", proxied.cache_equals_cluster, seconds=PATIENCE)
-        wait_until("the watch has it all", lambda: reflector.state == proxied.served_tenants(), seconds=PATIENCE)
+        wait_until("the cache still equals the cluster", proxied.cache_equals_cluster, seconds=PATIENCE)
+        wait_until("the watch has every change", lambda: reflector.state == proxied.served_tenants(), seconds=PATIENCE)
         assert reflector.inconsistencies == []
     finally:
         reflector.stop()
         for name in (names[0], names[2], f"{unique}w"):
             proxied.cluster_client.request("DELETE", f"{RELEASES}/namespaces/{ROOT}/helmreleases/tenant-{name}")
-    wait_until("reads come without a warning", lambda: not proxied.client.get(tenants_path(ROOT)).warnings)
+    wait_until("reads have no warning", lambda: not proxied.client.get(tenants_path(ROOT)).warnings)
     assert "Traceback" not in proxied.process.log()
 
 
-def check_service(proxied: ProxiedServer, scenario: FaultScenario, new: str, existing: str) -> None:
+def check_reads_and_writes(proxied: ProxiedServer, scenario: FaultScenario, new: str, existing: str) -> None:
     if scenario.reads_warn:
         path = tenants_path(ROOT, existing)
-        wait_until("reads come with a warning", lambda: proxied.client.get(path).warnings, seconds=PATIENCE)
+        wait_until("reads have a warning", lambda: proxied.client.get(path).warnings, seconds=PATIENCE)
     check_reads(proxied, existing)
-    written = proxied.client.request("POST", tenants_path(ROOT), manifest(new))
-    assert written.status in scenario.write_statuses, written.content
-    if written.status != 201:
-        status = written.json()
+    answer = proxied.client.request("POST", tenants_path(ROOT), manifest(new))
+    assert answer.status in scenario.write_statuses, answer.content
+    if answer.status != 201:
+        status = answer.json()
         assert (status["kind"], status["status"]) == ("Status", "Failure")
         assert status["message"]
-        assert written.status == 500 or int(written.headers["Retry-After"]) >= 1
+        assert answer.status == 500 or int(answer.headers["Retry-After"]) >= 1
 
 
 def check_reads(proxied: ProxiedServer, existing: str) -> None:

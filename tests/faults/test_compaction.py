@@ -1,5 +1,4 @@
-"""A host that has forgotten what happened while our server was not looking: it is read anew, and clients' watches are
-told what has changed."""
+"""etcd is compacted while our server is disconnected: the server lists again, and clients' watches get the changes."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ def release_path(name: str) -> str:
 
 
 def change_releases(kube: KubeCluster) -> None:
-    """Of three, one is changed and one is deleted, and there are many changes of the third."""
+    """Deletes the first release, changes the second one many times, and the third one once."""
     client, merge = kube.client(), "application/merge-patch+json"
     client.request("DELETE", release_path("a")).expect(200)
     for number in range(120):
@@ -39,17 +38,19 @@ def test_no_event_is_lost_by_compaction(own_kube: KubeCluster, tmp_path: Path) -
             with proxied.proxy.disconnected(PROXIED_SERVER):
                 change_releases(kube)
                 kube.compact()
-                wait_until("the host is back", lambda: is_ready(kube.client()), seconds=PATIENCE)
+                wait_until("the cluster is ready again", lambda: is_ready(kube.client()), seconds=PATIENCE)
             wait_until(
-                "the cache equals the host",
+                "the cache equals the cluster",
                 proxied.cache_equals_cluster,
                 seconds=2 * PATIENCE,
                 processes=[proxied.process],
             )
-            wait_until("the watch has it all", lambda: reflector.state == proxied.served_tenants(), seconds=PATIENCE)
+            wait_until(
+                "the watch has every change", lambda: reflector.state == proxied.served_tenants(), seconds=PATIENCE
+            )
             assert reflector.state[ROOT, "c"]["spec"]["etcd"] is True
             assert re.search("informer of helmreleases: version [0-9]+ is not available", proxied.process.log())
-            # the first one: that the host was read anew is no reason to end clients' watches
+            # only the initial list: our server's relist does not end the watches of its clients
             assert (reflector.lists, reflector.inconsistencies) == (1, [])
         finally:
             reflector.stop()

@@ -1,4 +1,4 @@
-"""Watches and lists of the host that end after every possible byte: no event is lost, doubled or half read."""
+"""Watches and lists of the cluster that are cut after every possible byte: no event is lost, repeated or truncated."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from tests.faults.cutting_relay import REFUSED, Cut, CuttingRelay
 from tests.faults.sizes import size
 
 OBJECTS = 3
-# the head of an answer, and two events or three items behind it
+# more than the head of a response with two events, and with three items
 STREAM_BYTES, LIST_BYTES = 1700, 2500
-# everything there is, and some changes
+# more than the initial events and some changes
 FIRST_BYTES = 4000
 
 
 class RecordingHandler:
-    """Tells the informer's handlers' contract: what is replaced is whole, and versions only grow."""
+    """Stores what the informer delivers, and checks the contract of event handlers: versions only increase, and only
+    unknown objects are ADDED."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Object] = {}
@@ -61,7 +62,7 @@ class RecordingHandler:
 
 
 async def _no_delay(_: float) -> None:
-    """There is no pause before the next try."""
+    """Lets the informer retry without a pause."""
     await asyncio.sleep(0)
 
 
@@ -72,7 +73,7 @@ def configuration_for(url: str) -> Configuration:
 
 
 class WatchedNamespace:
-    """A namespace of the embedded host with a few ConfigMaps, and clients of it: one past the relay, one through it."""
+    """A namespace of the embedded cluster with a few ConfigMaps, and clients with and without the cutting relay."""
 
     def __init__(
         self, cluster: EmbeddedCluster, namespace: str, direct: HttpClusterClient, relayed: HttpClusterClient
@@ -83,23 +84,23 @@ class WatchedNamespace:
         self._relayed = relayed
 
     def informer(self) -> tuple[Informer, RecordingHandler]:
-        seen = RecordingHandler()
-        made = Informer(self._relayed, CONFIGMAPS, namespace=self.namespace, sleep=_no_delay)
-        made.add_handler(seen)
-        return made, seen
+        handler = RecordingHandler()
+        informer = Informer(self._relayed, CONFIGMAPS, namespace=self.namespace, sleep=_no_delay)
+        informer.add_handler(handler)
+        return informer, handler
 
     async def change(self, number: int) -> None:
         body = {"metadata": {"annotations": {"number": str(number)}}}
         name = f"c{number % OBJECTS}"
         await self.direct.patch(CONFIGMAPS, self.namespace, name, body, content_type=MERGE_PATCH)
 
-    async def stored(self) -> dict[str, Object]:
+    async def stored_versions(self) -> dict[str, Object]:
         found = await self.direct.list(CONFIGMAPS, self.namespace)
         return {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in found["items"]}
 
 
-def versions(seen: RecordingHandler) -> dict[str, Object]:
-    return {name: obj["metadata"]["resourceVersion"] for name, obj in seen.objects.items()}
+def versions(handler: RecordingHandler) -> dict[str, Object]:
+    return {name: obj["metadata"]["resourceVersion"] for name, obj in handler.objects.items()}
 
 
 @asynccontextmanager
@@ -155,7 +156,7 @@ async def test_a_watch_cut_after_any_byte_loses_no_event(embedded: EmbeddedClust
         if b"watch=true" not in head:
             return None
         if b"sendInitialEvents" in head:
-            # it goes on as a watch: that ends too, to be resumed
+            # the stream with initial events goes on as a watch, which has to be resumed as well
             return FIRST_BYTES
         if cuts and cuts[-1] >= STREAM_BYTES:
             return None
@@ -163,38 +164,38 @@ async def test_a_watch_cut_after_any_byte_loses_no_event(embedded: EmbeddedClust
         return cuts[-1]
 
     async with relayed_namespace(embedded, namespace, cut) as watched:
-        informer, seen = watched.informer()
+        informer, handler = watched.informer()
         async with running(informer):
-            await until("everything is seen", lambda: seen.replaced)
+            await until("the informer has listed", lambda: handler.replaced)
             numbers = count()
             while not cuts or cuts[-1] < STREAM_BYTES:
                 await watched.change(next(numbers))
             await watched.change(next(numbers))
-            stored = await watched.stored()
-            await until("the informer has caught up", lambda: versions(seen) == stored)
-        assert len(seen.replaced) == 1
-        assert seen.events == next(numbers)
-        print(f"{len(cuts)} cuts, {seen.events} events")
+            stored = await watched.stored_versions()
+            await until("the informer has caught up", lambda: versions(handler) == stored)
+        assert len(handler.replaced) == 1
+        assert handler.events == next(numbers)
+        print(f"{len(cuts)} cuts, {handler.events} events")
 
 
-@pytest.mark.parametrize("watch_list", [True, False], ids=["a watch that begins with everything", "a list"])
+@pytest.mark.parametrize("watch_list", [True, False], ids=["a watch with initial events", "a list"])
 async def test_an_initial_list_cut_after_any_byte_is_repeated(
     embedded: EmbeddedCluster, namespace: str, watch_list: bool
 ) -> None:
-    left: list[int] = []
+    offsets: list[int] = []
 
     def cut(head: bytes) -> int | None:
         if b"sendInitialEvents" in head and not watch_list:
             return REFUSED
         wanted = b"sendInitialEvents" in head if watch_list else b"watch=true" not in head
-        return left.pop() if wanted and left else None
+        return offsets.pop() if wanted and offsets else None
 
     async with relayed_namespace(embedded, namespace, cut) as watched:
-        stored = await watched.stored()
+        stored = await watched.stored_versions()
         for offset in range(1, LIST_BYTES, size(short=61, full=1)):
-            left.append(offset)
-            informer, seen = watched.informer()
+            offsets.append(offset)
+            informer, handler = watched.informer()
             async with running(informer):
-                await until("everything is seen", lambda seen=seen: seen.replaced)  # type: ignore[misc]
-            assert not left
-            assert (set(seen.replaced), versions(seen)) == ({len(stored)}, stored), f"cut after {offset} bytes"
+                await until("the informer has listed", lambda handler=handler: handler.replaced)  # type: ignore[misc]
+            assert not offsets
+            assert (set(handler.replaced), versions(handler)) == ({len(stored)}, stored), f"cut after {offset} bytes"

@@ -1,6 +1,6 @@
-"""SIGKILL at random points of a write storm: what was acknowledged is there, whole, and nothing else is.
+"""SIGKILL at random points of a write storm: exactly the acknowledged writes are stored, each completely.
 
-Acknowledged means that the client has read the whole of a 2xx.
+A write is acknowledged if the client has read the whole 2xx response.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from tests.faults.sizes import new_seed, size
 from tests.faults.write_storm import ConfigMapKind, TenantKind, WriteStorm
 
 WRITERS = 6
-# the kill comes at a commit, or at a request to the host, of 1 to so many
+# the kill comes at most at this commit, or at this request to the cluster
 COMMITS, REQUESTS = 120, 80
-# of a database that is new: all that the embedded host holds from the start
+# commits of the embedded cluster's first start
 FIRST_COMMITS = 40
 
 
 def check_integrity(data: Path, scratch: Path) -> str:
-    """What SQLite says of a copy: to look at the database itself would mend it."""
+    """Returns the result of SQLite's integrity check of a copy: opening the database itself would repair it."""
     for each in data.glob("host.db*"):
         shutil.copy(each, scratch / each.name)
     with closing(sqlite3.connect(scratch / "host.db")) as connection:
@@ -46,9 +46,9 @@ def check_integrity(data: Path, scratch: Path) -> str:
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Path:
-    made = tmp_path / "scratch"
-    made.mkdir()
-    return made
+    directory = tmp_path / "scratch"
+    directory.mkdir()
+    return directory
 
 
 @pytest.fixture
@@ -85,11 +85,12 @@ def test_the_embedded_cluster_recovers_from_a_kill_during_its_first_start(tmp_pa
     seed = new_seed()
     rng = random.Random(seed)
     for number in range(size(short=3, full=40)):
-        directory, order = tmp_path / str(number), kill_instruction(rng.randint(1, FIRST_COMMITS), rng.choice(MOMENTS))
-        print(order)
+        directory = tmp_path / str(number)
+        instruction = kill_instruction(rng.randint(1, FIRST_COMMITS), rng.choice(MOMENTS))
+        print(instruction)
         directory.mkdir()
         with pytest.raises(WaitTimeout):
-            FailingDatabaseCluster(directory, order)
+            FailingDatabaseCluster(directory, instruction)
         assert check_integrity(directory / "data", scratch) == "ok"
         cluster = FailingDatabaseCluster(directory)
         cluster.client().request("POST", tenants_path(ROOT), TenantKind().body("w1", 1, "x")).expect(201)
@@ -98,19 +99,20 @@ def test_the_embedded_cluster_recovers_from_a_kill_during_its_first_start(tmp_pa
 
 @dataclass(slots=True)
 class KillableReplica:
-    """A server on a real kube-apiserver that dies at a request to its host."""
+    """A server on a real kube-apiserver that is killed at one of its requests to the cluster."""
 
     kube: KubeCluster
     proxy: RecordingProxy
     directory: Path
     port: int
     process: Process | None = None
-    # requests left until the kill, and whether it comes once the request is answered; none while it is 0
+    # the number of requests until the kill, 0 for no kill, and whether it comes after the response
     requests_left: int = 0
     kill_after_answer: bool = False
 
-    def count_request(self, number: int, passed: bool) -> None:
-        if not self.requests_left or passed != self.kill_after_answer:
+    def count_request(self, number: int, answered: bool) -> None:
+        """The observer of the proxy, called before and after each request."""
+        if not self.requests_left or answered != self.kill_after_answer:
             return
         self.requests_left -= 1
         if not self.requests_left and self.process is not None:
@@ -129,17 +131,17 @@ class KillableReplica:
             return False
 
     def client(self) -> Client:
-        straight = self.kube.direct_client()
-        return Client(f"https://127.0.0.1:{self.port}", straight.tls, straight.headers)
+        direct = self.kube.direct_client()
+        return Client(f"https://127.0.0.1:{self.port}", direct.tls, direct.headers)
 
 
 @pytest.fixture
 def killable(kube: KubeCluster, tmp_path: Path) -> Iterator[KillableReplica]:
-    made = KillableReplica(kube, RecordingProxy(kube.url, kube.account), tmp_path, free_port())
-    yield made
-    if made.process is not None:
-        made.process.stop()
-    made.proxy.close()
+    replica = KillableReplica(kube, RecordingProxy(kube.url, kube.account), tmp_path, free_port())
+    yield replica
+    if replica.process is not None:
+        replica.process.stop()
+    replica.proxy.close()
 
 
 def test_acknowledged_writes_survive_kills_of_a_replica(
@@ -161,9 +163,9 @@ def test_acknowledged_writes_survive_kills_of_a_replica(
             each.join(timeout=PATIENCE)
         killable.start(kubeconfig)
         storm.check(killable.client())
-    # a replica that was never killed says the same
+    # another replica, which was never killed, returns the same objects
     wait_until(
-        "the other replica has seen it all", lambda: versions(kube.direct_client()) == versions(killable.client())
+        "both replicas have the same versions", lambda: versions(kube.direct_client()) == versions(killable.client())
     )
     print(f"{storm.acknowledged} writes acknowledged, {kills} kills")
     storm.clear(kube.client())

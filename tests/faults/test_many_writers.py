@@ -1,4 +1,4 @@
-"""Fifty writers at once: every change that was acknowledged is there, and a quota for twenty takes twenty."""
+"""Fifty concurrent writers: every acknowledged change is stored, and quotas are exact."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def all_at_once(call: Callable[[int], T]) -> list[T]:
 
 
 def increase(client: Client, path: str) -> int:
-    """One more, by a PUT with a resourceVersion; the conflicts that it took."""
+    """Increases a counter by a PUT with a resourceVersion, and returns the number of conflicts until it succeeded."""
     conflicts = 0
     while True:
         tenant = client.get(path).expect(200)
@@ -44,7 +44,7 @@ def test_every_acknowledged_change_is_stored(cluster: E2eCluster, tenants: Tenan
     client, path = cluster.client(), tenants_path(ROOT, tenants.create()["metadata"]["name"])
     conflicts = all_at_once(lambda _: sum(increase(client, path) for _ in range(times)))
     assert client.get(path).expect(200)["metadata"]["annotations"]["number"] == str(WRITERS * times)
-    # without any, nobody came in anybody's way, and nothing was proven
+    # without conflicts the writes were not concurrent, and the test proves nothing
     assert sum(conflicts) > 0
     print(f"{WRITERS * times} changes, {sum(conflicts)} conflicts")
 
@@ -54,7 +54,7 @@ def test_concurrent_patches_without_a_version_are_all_stored(cluster: E2eCluster
     times = size(short=1, full=5)
 
     def patch(number: int) -> list[int]:
-        bodies = [{"metadata": {"annotations": {f"w{number}x{turn}": "made"}}} for turn in range(times)]
+        bodies = [{"metadata": {"annotations": {f"w{number}x{turn}": "written"}}} for turn in range(times)]
         return [client.request("PATCH", path, body, content_type=MERGE).status for body in bodies]
 
     assert {status for statuses in all_at_once(patch) for status in statuses} == {200}
@@ -72,5 +72,5 @@ def test_a_quota_for_twenty_admits_twenty_of_fifty_concurrent_creations(
     client, path = cluster.client(), tenants_path(parent)
     statuses = all_at_once(lambda number: client.request("POST", path, bodies[number]).status)
     assert Counter(statuses) == {201: QUOTA, 422: WRITERS - QUOTA}
-    made = {item["metadata"]["name"] for item in client.get(path).expect(200)["items"]}
-    assert made == {body["metadata"]["name"] for body, code in zip(bodies, statuses, strict=True) if code == 201}
+    created = {item["metadata"]["name"] for item in client.get(path).expect(200)["items"]}
+    assert created == {body["metadata"]["name"] for body, code in zip(bodies, statuses, strict=True) if code == 201}

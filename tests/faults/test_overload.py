@@ -1,4 +1,4 @@
-"""Too many of everything: watchers that never read, connections that say nothing, heads and bodies that never end."""
+"""Overload: watchers that never read, silent connections, endless request heads and bodies, and large bodies."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,14 +22,14 @@ from tests.faults.sizes import size
 
 MERGE = "application/merge-patch+json"
 MIB = 2**20
-# how long anybody else may have to wait meanwhile, on a machine that runs both sides
+# for a request of another client meanwhile, on a machine that runs server and clients
 PATIENCE_SECONDS = 5.0
-# of the listener: for a handshake, and for the head of a request
+# the listener's timeouts for a TLS handshake and for the head of a request
 HANDSHAKE_SECONDS, IDLE_SECONDS = 10.0, 100.0
 
 
 class SmallHistoryCluster(EmbeddedCluster):
-    """What a watcher did not read is soon forgotten."""
+    """Events that a watcher has not read soon drop out of the watch history."""
 
     flags = ("--watch-history-size=4Mi",)
 
@@ -42,14 +43,14 @@ def small_history(tmp_path: Path) -> Iterator[SmallHistoryCluster]:
 
 @dataclass(slots=True)
 class BackgroundReader:
-    """Somebody else, who asks for a Tenant all the time."""
+    """Another client, which reads a Tenant all the time."""
 
     client: Client
     wait_seconds: list[float] = field(default_factory=list)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Fails if one of them has to wait too long."""
+        """Fails if one of the reads inside the context takes too long."""
         task = asyncio.create_task(self._read_repeatedly())
         try:
             yield
@@ -78,7 +79,7 @@ async def until(what: str, check: Callable[[], object], seconds: float) -> None:
 
 
 class WatchReaders:
-    """Watchers of one Tenant who read everything."""
+    """Watches of one Tenant that read all events, and count the readers of each annotation `number`."""
 
     def __init__(self, connections: Sequence[Connection]) -> None:
         self._tasks = [asyncio.create_task(self._read(connection)) for connection in connections]
@@ -90,9 +91,12 @@ class WatchReaders:
             frame = await connection.reader.readuntil(b"}\n")
             metadata = json.loads(frame.rpartition(b"\r\n")[2])["object"]["metadata"]
             value = metadata.get("annotations", {}).get("number", "")
-            # what the reconciler says of the Tenant comes in between
+            # status writes of the reconciler repeat the number
             if value != last:
                 last, self.received[value] = value, self.received.get(value, 0) + 1
+
+    def have_received(self, number: int, readers: int) -> bool:
+        return self.received.get(str(number)) == readers
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -118,37 +122,31 @@ async def test_watchers_that_never_read_do_not_delay_others(small_history: Small
         client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
     version = client.get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]
     async with ClientConnections(client) as opened:
-        listening, stuck_clients = await opened.open(readers), await opened.open(stuck, reading=False)
-        for connections, name in ((listening, "small"), (stuck_clients, "big")):
-            await in_parallel(
-                [
-                    lambda connection=connection, name=name: connection.send_request(watch_of(name, version))
-                    for connection in connections
-                ]
-            )  # type: ignore[misc]
-            assert all(
-                b" 200 " in head for head in await in_parallel([connection.read_head for connection in connections])
-            )
-        watch_readers, before = WatchReaders(listening), memory_mib(pid)[0]
+        reading, not_reading = await opened.open(readers), await opened.open(stuck, reading=False)
+        for connections, name in ((reading, "small"), (not_reading, "big")):
+            await in_parallel([partial(each.send_request, watch_of(name, version)) for each in connections])
+            assert all(b" 200 " in head for head in await in_parallel([each.read_head for each in connections]))
+        watch_readers, before = WatchReaders(reading), memory_mib(pid)[0]
         slowest = 0.0
         async with BackgroundReader(client).running():
             for number in range(rounds):
                 await annotate(client, "big", {"text": f"{number:06}" * 40_000})
                 started = time.monotonic()
                 await annotate(client, "small", {"number": str(number)})
-                await until("all have it", lambda number=number: watch_readers.received.get(str(number)) == readers, 30)  # type: ignore[misc]
+                await until("all readers have it", partial(watch_readers.have_received, number, readers), 30)
                 slowest = max(slowest, time.monotonic() - started)
-            print(f"still there: {watchers(client) - readers} of those that do not read")
-        await until("those that do not read are cut", lambda: watchers(client) == readers, 90)
+            print(f"{watchers(client) - readers} watches that do not read are still open")
+        await until("the watches that do not read are closed", lambda: watchers(client) == readers, 90)
         after = memory_mib(pid)
         print(
-            f"{readers} watchers, {stuck} of them stuck: {before:.0f} MiB, then {after[0]:.0f}, at most {after[1]:.0f}"
+            f"{readers} watches and {stuck} without reading: "
+            f"{before:.0f} MiB, then {after[0]:.0f}, at most {after[1]:.0f}"
         )
         print(f"the last reader had a change after {slowest:.3f} s at most")
         await watch_readers.stop()
     assert watch_readers.received == {str(number): readers for number in range(rounds)}
     assert slowest < PATIENCE_SECONDS
-    # the history, and for each of those that are stuck what one write may hold, as it is and encrypted
+    # the history, and the largest write, plain and encrypted, for each watch that does not read
     assert after[1] - before < 64 + stuck * 2.0
 
 
@@ -168,16 +166,24 @@ async def test_silent_connections_do_not_delay_others(small_history: SmallHistor
             silent = await opened.open(count - len(plain))
             grown = memory_mib(pid)[0] - memory_before
             print(f"{count} connections: {grown:.0f} MiB more")
-            await until("no handshake is waited for", lambda: open_descriptors(pid) <= before + len(silent) + 5, 60)
+            await until(
+                "connections without a handshake are closed",
+                lambda: open_descriptors(pid) <= before + len(silent) + 5,
+                60,
+            )
             assert all([await connection.wait_until_closed() for connection in plain])
             if size(short=False, full=True):
-                await until("no request is waited for", lambda: open_descriptors(pid) <= before + 5, 2 * IDLE_SECONDS)
+                await until(
+                    "connections without a request are closed",
+                    lambda: open_descriptors(pid) <= before + 5,
+                    2 * IDLE_SECONDS,
+                )
         assert grown < 16 + count * 0.1
-    await until("nothing is left open", lambda: open_descriptors(pid) <= before + 5, 30)
+    await until("no connection is left open", lambda: open_descriptors(pid) <= before + 5, 30)
 
 
 async def send_endless_header(connection: Connection, seconds: float) -> None:
-    """A header that grows by a byte at a time."""
+    """Sends a header byte by byte."""
     try:
         await connection.send("GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
         async with asyncio.timeout(seconds):
@@ -200,10 +206,10 @@ async def test_endless_request_heads_do_not_delay_others(small_history: SmallHis
             ]
             results = await asyncio.gather(*senders, return_exceptions=True)
         if size(short=False, full=True):
-            # who is cut is told so by the connection
+            # the server has closed the connections
             assert {type(each) for each in results} <= {ConnectionResetError, BrokenPipeError, type(None)}
-            await until("they are cut", lambda: open_descriptors(pid) <= before + 5, 30)
-    await until("nothing is left open", lambda: open_descriptors(pid) <= before + 5, 30)
+            await until("the connections are closed", lambda: open_descriptors(pid) <= before + 5, 30)
+    await until("no connection is left open", lambda: open_descriptors(pid) <= before + 5, 30)
 
 
 async def test_endless_bodies_fail_at_the_request_deadline(small_history: SmallHistoryCluster) -> None:
@@ -222,7 +228,7 @@ async def test_endless_bodies_fail_at_the_request_deadline(small_history: SmallH
 
 
 def large_bodies() -> list[bytes]:
-    """A little less than 3 MiB, and a little more: one long text, and very many small things."""
+    """A long text and many small values of slightly less than 3 MiB, and a text of slightly more."""
     text = json.dumps(manifest("large", annotations={"a": "x" * (3 * MIB - 1000)})).encode()
     wide = json.dumps({**manifest("large"), "spec": {"resourceQuotas": [{}] * 770_000}}).encode()
     return [text, wide, text + b" " * 2000]
@@ -244,5 +250,5 @@ async def test_large_bodies_from_many_clients_do_not_delay_others(small_history:
     print(f"{clients} bodies of 3 MiB: {before:.0f} MiB, then {after:.0f}, at most {peak:.0f}")
     assert set(statuses) <= {400, 413, 422, 429}
     assert {413, 422} <= set(statuses)
-    # what one body of very many values takes while it is parsed, and what all of them hold as bytes
+    # the parsed form of one body with many values, and the bytes of all bodies
     assert peak - before < 320 + 12 * clients

@@ -1,4 +1,4 @@
-"""Bytes that are hardly HTTP, straight at the listener: an answer or an end, never a hang, a 5xx or a trace."""
+"""Malformed HTTP and TLS at the listener: a response or a closed connection, never a hang, a 5xx or a traceback."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tests.faults.process_usage import memory_mib, open_descriptors
 from tests.faults.sizes import new_seed, size
 
 CLIENTS = 16
-# a request that is not whole is waited for: after so long, nothing more comes
+# the server waits for the rest of an incomplete request: no response comes after this time
 SILENCE_SECONDS = 0.3
-# between the last byte that is sent and the end of the connection
+# from the end of the request to the end of the connection
 ANSWER_SECONDS = 15.0
 STATUS = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
-# a handler that fails, and Python that says why
+# text of a Python error in a response
 TRACES = (b"Traceback", b'File "', b".py")
 ALLOWED_SERVER_ERRORS = {503, 504}
 
@@ -110,8 +110,8 @@ def connected(client: Client) -> Iterator[ssl.SSLSocket]:
 
 
 def exchange(client: Client, data: bytes) -> bytes:
-    """What comes back until the connection ends: by itself, or because nothing more is sent once it is silent. Raises
-    TimeoutError if it does not end then."""
+    """Returns all bytes until the end of the connection. If the server is silent, the client half closes it. Raises
+    TimeoutError if the server does not close it then."""
     received = b""
     with connected(client) as connection, suppress(ssl.SSLError, ConnectionError):
         connection.sendall(data)
@@ -121,7 +121,7 @@ def exchange(client: Client, data: bytes) -> bytes:
                 received += more
             return received
         connection.settimeout(ANSWER_SECONDS)
-        # below TLS, whose own end would be waited for
+        # on the plain socket: a TLS shutdown would wait for the peer's
         with closing(socket.socket(fileno=os.dup(connection.fileno()))) as below:
             below.shutdown(socket.SHUT_WR)
         while more := connection.recv(65536):
@@ -151,7 +151,7 @@ def test_malformed_http_gets_an_answer_or_a_closed_connection(own: EmbeddedClust
     with ThreadPoolExecutor(CLIENTS) as pool:
         codes = Counter(code for found in pool.map(ask, requests) for code in found)
     print(f"{count} connections: {dict(codes)}; {memory_before:.0f} MiB, then {memory_mib(pid)[0]:.0f}")
-    # a run that is always refused at the door, or never, proves nothing
+    # the requests must be neither all valid nor all invalid
     assert {200, 400} <= codes.keys()
     wait_until("no connection is left open", lambda: open_descriptors(pid) <= before + 2)
     assert memory_mib(pid)[0] - memory_before < 32

@@ -1,12 +1,12 @@
-"""Two replicas behind a real kube-apiserver are restarted in turns under load: nothing that was acknowledged is lost,
-and every informer ends with the same state."""
+"""Two replicas behind a real kube-apiserver are restarted in turns under load: no acknowledged write is lost, and all
+informers end with the same state."""
 
 from __future__ import annotations
 
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,8 @@ PAUSE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Replicas:
+    """Servers on one cluster, by port."""
+
     kube: KubeCluster
     directory: Path
     processes: dict[int, Process]
@@ -44,21 +46,21 @@ class Replicas:
 
 @pytest.fixture
 def replicas(kube: KubeCluster, tmp_path: Path) -> Iterator[Replicas]:
-    """Two, which the kube-apiserver reaches by the port of the session's own server, and that one is stopped."""
+    """Two replicas behind a load balancer on the port of the session's own server, which is stopped meanwhile."""
     kube.server.stop()
-    made = Replicas(kube, tmp_path, {})
+    started = Replicas(kube, tmp_path, {})
     ports = [free_port(), free_port()]
-    clients = {port: made.client(port) for port in ports}
+    clients = {port: started.client(port) for port in ports}
     balancer = Balancer(kube.port, {port: partial(is_ready, clients[port]) for port in ports})
     try:
         for port in ports:
-            made.start(port)
-        wait_until("both are ready", lambda: len(balancer.ready) == 2, seconds=PATIENCE)
-        wait_until("they are served", lambda: kube.client().get(tenants_path()).status == 200, seconds=PATIENCE)
-        yield made
+            started.start(port)
+        wait_until("both replicas are ready", lambda: len(balancer.ready) == 2, seconds=PATIENCE)
+        wait_until("the aggregator works", lambda: kube.client().get(tenants_path()).status == 200, seconds=PATIENCE)
+        yield started
     finally:
         balancer.close()
-        for process in made.processes.values():
+        for process in started.processes.values():
             process.stop()
         kube.restart()
 
@@ -74,21 +76,24 @@ def is_unchanging(client: Client) -> bool:
 
 
 def restart_in_turns(replicas: Replicas, number: signal.Signals) -> None:
-    """One after the other; the next one waits until the last is ready again."""
+    """Restarts each replica as soon as the previous one is ready again."""
     for port, process in tuple(replicas.processes.items()):
         process.signal(number)
         process.wait(seconds=PATIENCE)
         replicas.start(port)
         client = replicas.client(port)
-        wait_until("it is ready again", lambda client=client: is_ready(client), seconds=PATIENCE)  # type: ignore[misc]
+        wait_until("the replica is ready again", lambda client=client: is_ready(client), seconds=PATIENCE)  # type: ignore[misc]
         time.sleep(PAUSE_SECONDS)
 
 
-def wait_until_all_equal(expected: Mapping[Name, Object], informers: list[Reflector]) -> None:
-    def equal() -> bool:
+def wait_until_all_equal(client: Client, informers: list[Reflector]) -> None:
+    """Lists again on every try, since the reconciler may still write a status."""
+
+    def are_equal() -> bool:
+        expected = list_tenants(client)
         return all(informer.state == expected for informer in informers)
 
-    wait_until("every informer has the same state", equal, seconds=PATIENCE)
+    wait_until("every informer has the same state", are_equal, seconds=PATIENCE)
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["rolling restart", "killed in turns"])
@@ -103,10 +108,11 @@ def test_no_write_is_lost_and_informers_agree(kube: KubeCluster, replicas: Repli
         over.set()
         for each in writing:
             each.join(timeout=PATIENCE)
-    print(f"{storm.acknowledged} writes acknowledged, {storm.unanswered} not; lists: {[i.lists for i in informers]}")
+    lists = [informer.lists for informer in informers]
+    print(f"{storm.acknowledged} writes acknowledged, {storm.unanswered} not; lists: {lists}")
     try:
-        wait_until("the reconciler is done", lambda: is_unchanging(client), seconds=PATIENCE)
-        wait_until_all_equal(list_tenants(client), informers)
+        wait_until("the reconciler is idle", lambda: is_unchanging(client), seconds=PATIENCE)
+        wait_until_all_equal(client, informers)
         storm.check(client)
         assert [informer.inconsistencies for informer in informers] == [[]] * INFORMERS
         assert storm.acknowledged > 0

@@ -1,4 +1,4 @@
-"""Certificates and CAs that are exchanged under load, in the order that operators do it in: no request fails."""
+"""Certificates and CAs are replaced under load, in the order of the operators' manual: no request fails."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from tests.faults.steady_requests import steady_load
 
 LIST = tenants_path(ROOT)
 IDENTITY = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
-# what is under way when a file is exchanged has ended by then
+# requests in flight during a replacement end within this time
 SETTLE_SECONDS = 1.0
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """At once, as a mounted Secret changes."""
-    fresh = path.with_suffix(".new")
-    fresh.write_bytes(content)
-    os.replace(fresh, path)
+    """Replaces a file atomically, like the kubelet in a mounted Secret."""
+    new = path.with_suffix(".new")
+    new.write_bytes(content)
+    os.replace(new, path)
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A CA of each kind, and what they issued."""
+    """A CA of each kind, and the certificates that they issued."""
 
     clients: KeyPair
     proxies: KeyPair
@@ -59,7 +59,7 @@ class Generation:
 
 @dataclass(slots=True)
 class Callers:
-    """An administrator and a front proxy, with the certificates that they show and the CAs that they trust now."""
+    """Clients of an administrator and of a front proxy, with their current certificates and trusted CAs."""
 
     url: str
     directory: Path
@@ -92,14 +92,14 @@ def tls_context_with(directory: Path, pair: KeyPair, trusted_cas: bytes) -> ssl.
 
 @dataclass(frozen=True, slots=True)
 class CertificateFiles:
-    """What a server is told by flags, and reads again when it changes."""
+    """The files named by a server's flags, which it reads again when they change."""
 
     directory: Path
     port: int
     process: Process
 
     def write_all(self, *generations: Generation) -> None:
-        """The CAs of all of these, and the serving certificate of the last one."""
+        """Writes the CAs of all generations, and the serving certificate of the last one."""
         replace_file(self.directory / "clients.crt", b"".join(each.clients.certificate for each in generations))
         replace_file(self.directory / "proxies.crt", b"".join(each.proxies.certificate for each in generations))
         replace_file(self.directory / "serving.crt", generations[-1].serving.certificate)
@@ -127,8 +127,7 @@ def certificate_files(embedded: EmbeddedCluster, tmp_path: Path, first: Generati
     }
     for name in ("serving.crt", "serving.key", "clients.crt", "proxies.crt"):
         (tmp_path / name).touch()
-    directory = CertificateFiles(tmp_path, port, embedded.server)
-    directory.write_all(first)
+    CertificateFiles(tmp_path, port, embedded.server).write_all(first)
     process = run_command("serve", *(f"{name}={value}" for name, value in flags.items()), log=tmp_path / "log")
     yield CertificateFiles(tmp_path, port, process)
     assert process.stop() == 0, process.tail()
@@ -159,7 +158,7 @@ def test_certificate_files_are_replaced_under_load(
     with steady_load(callers.calls()) as load:
         certificate_files.write_all(first, second)
         for client in (new_callers.user, new_callers.proxy):
-            wait_until("the new CAs count", lambda client=client: status_or_zero(client) == 200)  # type: ignore[misc]
+            wait_until("the new CAs are trusted", lambda client=client: status_or_zero(client) == 200)  # type: ignore[misc]
         trusting = Callers.create(url, tmp_path, second, new)
         wait_until("the new certificate is served", lambda: status_or_zero(trusting.user) == 200)
         callers.switch_to(second, new)
@@ -179,15 +178,16 @@ def served_certificate(kube: KubeCluster) -> str:
 
 
 def expire_serving_ca(kube: KubeCluster) -> None:
-    """As if most of the life of the CA in the Secret were over: everything is due to be made anew."""
+    """Replaces the CA in the Secret by one near the end of its lifetime, so that the server renews all
+    certificates."""
     path = "/api/v1/namespaces/cozy-system/secrets/tenant-apiserver-serving-cert"
     secret = kube.client().get(path).expect(200)
     aged = make_ca("tenant-apiserver-ca", now=datetime.now(UTC) - timedelta(days=8 * 365))
     names = ["tenant-apiserver.cozy-system.svc", "localhost", "127.0.0.1"]
     serving = make_serving(aged, names)
-    known = base64.b64decode(secret["data"]["ca.crt"])
+    current = base64.b64decode(secret["data"]["ca.crt"])
     data = {
-        "ca.crt": aged.certificate + known,
+        "ca.crt": aged.certificate + current,
         "ca.key": aged.key,
         "tls.crt": serving.certificate,
         "tls.key": serving.key,
@@ -208,36 +208,35 @@ def test_a_serving_certificate_and_its_ca_are_renewed_under_load(kube: KubeClust
 
 
 def remove_old_proxy_ca(kube: KubeCluster, proxies: bytes) -> None:
-    """A kube-apiserver adds its CA to those in the ConfigMap, and leaves it to others to take out what is no longer in
-    use."""
+    """Removes all other CAs from the ConfigMap: kube-apiserver adds its own, but never removes old ones."""
     path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
     patch = {"data": {"requestheader-client-ca-file": proxies.decode()}}
     kube.client().request("PATCH", path, patch, content_type="application/merge-patch+json").expect(200)
 
 
 def test_the_certificate_and_ca_of_the_aggregator_are_replaced_under_load(kube: KubeCluster, tmp_path: Path) -> None:
-    """kube-apiserver tells of the CA in its ConfigMap, which our server follows."""
+    """kube-apiserver publishes the CA in a ConfigMap, which our server watches."""
     client, ca = kube.client(), make_ca("another front-proxy CA")
     pair = make_client(ca, FRONT_PROXY)
     bundle = kube.directory / "front-proxy-ca.crt"
     old = bundle.read_bytes()
-    straight, former = kube.front_proxy_client(), kube.front_proxy_client()
+    new_client, old_client = kube.front_proxy_client(), kube.front_proxy_client()
     certificate, key = tmp_path / "proxy.crt", tmp_path / "proxy.key"
     certificate.write_bytes(pair.certificate)
     key.write_bytes(pair.key)
-    straight.tls.load_cert_chain(certificate, key)
+    new_client.tls.load_cert_chain(certificate, key)
     with steady_load([lambda: client.get(LIST)] * 4) as load:
         replace_file(bundle, old + ca.certificate)
         wait = {"seconds": 2 * PATIENCE, "processes": kube.processes}
-        successor = Client(straight.url, straight.tls, IDENTITY)
-        wait_until("our server knows the new CA", lambda: status_or_zero(successor) == 200, **wait)  # type: ignore[arg-type]
+        with_new_ca = Client(new_client.url, new_client.tls, IDENTITY)
+        wait_until("our server trusts the new CA", lambda: status_or_zero(with_new_ca) == 200, **wait)  # type: ignore[arg-type]
         for name, content in (("crt", pair.certificate), ("key", pair.key)):
             replace_file(kube.directory / f"front-proxy.{name}", content)
         time.sleep(5 * SETTLE_SECONDS)
         replace_file(bundle, ca.certificate)
         remove_old_proxy_ca(kube, ca.certificate)
-        predecessor = Client(former.url, former.tls, IDENTITY)
-        wait_until("our server has forgotten the old CA", lambda: status_or_zero(predecessor) == 401, **wait)  # type: ignore[arg-type]
+        with_old_ca = Client(old_client.url, old_client.tls, IDENTITY)
+        wait_until("our server rejects the old CA", lambda: status_or_zero(with_old_ca) == 401, **wait)  # type: ignore[arg-type]
         time.sleep(SETTLE_SECONDS)
     print(f"{load.answered} requests")
     assert load.failures == []

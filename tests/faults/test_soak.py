@@ -1,4 +1,4 @@
-"""The soak in short, and what it calls flat."""
+"""A short soak, and the detection of growth."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.faults.process_usage import ProcessUsage
 from tests.faults.sizes import new_seed, size
 from tests.faults.soak import Limits, Soak, SoakCluster, find_growth
 
-# of six short rounds, the warm-up is not over for the allocator
+# six short rounds are too few to warm up the allocator
 SHORT = Limits(memory_mib=32.0)
 
 

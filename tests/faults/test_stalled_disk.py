@@ -1,4 +1,4 @@
-"""A disk that takes no writes for a while: writes wait for it, reads and watches do not, and nothing is lost."""
+"""A stalled disk: writes wait for it, reads and watches do not, and no write is lost."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tests.faults.reflector import Reflector
 from tests.faults.sizes import size
 
 WRITERS = 8
-# reads come from memory
+# reads are served from memory
 READ_SECONDS = 1.0
-# a write may take as long as its deadline, which is 34 s
+# more than the deadline of a write, 34 s
 WRITE_SECONDS = 40.0
 
 
@@ -47,7 +47,7 @@ def stopped_etcd(kube: KubeCluster) -> Iterator[None]:
 
 
 def read_until(end: float, readers: Sequence[Client], existing: str) -> float:
-    """The longest that a read took."""
+    """Reads until the time `end`; returns the duration of the slowest read."""
     longest = 0.0
     while time.monotonic() < end:
         for reader in readers:
@@ -62,21 +62,21 @@ def read_until(end: float, readers: Sequence[Client], existing: str) -> float:
 def create_during_stall(
     readers: Sequence[Client], stall: Callable[[], AbstractContextManager[None]], unique: str
 ) -> list[Response]:
-    """Answers to creations of Tenants named `unique` and a number, asked while nothing could be written."""
+    """Creates Tenants named `unique` and a number during the stall, and returns the responses."""
     client, existing = readers[0], f"{unique}there"
     client.request("POST", tenants_path(ROOT), manifest(existing)).expect(201)
     for reader in readers:
-        # what reviews say of them is known from here on
-        wait_until("they may read", lambda reader=reader: reader.get(tenants_path(ROOT, existing)).status == 200)  # type: ignore[misc]
+        # the reviews of these requests are cached from now on
+        wait_until("the reader may read the Tenant", partial(may_read, reader, tenants_path(ROOT, existing)))
         reader.get(tenants_path(ROOT)).expect(200)
     reflector = Reflector(lambda: client, tenants_path())
     try:
-        wait_until("the watch has begun", lambda: reflector.lists)
+        wait_until("the reflector has listed", lambda: reflector.lists)
         with ThreadPoolExecutor(WRITERS) as pool:
             with stall():
                 bodies = [manifest(f"{unique}{number}") for number in range(WRITERS)]
-                ask = partial(client.request, "POST", tenants_path(ROOT), seconds=WRITE_SECONDS)
-                pending = [pool.submit(ask, body) for body in bodies]
+                create = partial(client.request, "POST", tenants_path(ROOT), seconds=WRITE_SECONDS)
+                pending = [pool.submit(create, body) for body in bodies]
                 longest = read_until(time.monotonic() + size(short=3.0, full=20.0), readers, existing)
                 assert [each for each in pending if each.done() and each.result().status == 201] == []
             answers = [each.result() for each in pending]
@@ -88,18 +88,22 @@ def create_during_stall(
     return answers
 
 
+def may_read(client: Client, path: str) -> bool:
+    return client.get(path).status == 200
+
+
 def check_watch_is_complete(client: Client, reflector: Reflector) -> None:
-    """It was never cut, and has everything."""
+    """Fails unless the watch has every change and was never interrupted."""
 
     def listed() -> dict[str, str]:
         items = client.get(tenants_path()).expect(200)["items"]
         return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in items}
 
-    def order() -> dict[str, str]:
+    def received() -> dict[str, str]:
         objects = reflector.state.values()
         return {obj["metadata"]["uid"]: obj["metadata"]["resourceVersion"] for obj in objects}
 
-    wait_until("the watch has everything", lambda: order() == listed(), seconds=PATIENCE)
+    wait_until("the watch has every change", lambda: received() == listed(), seconds=PATIENCE)
     assert (reflector.lists, reflector.inconsistencies) == (1, [])
 
 
@@ -119,12 +123,12 @@ def test_a_cluster_waits_for_a_stalled_etcd(kube: KubeCluster, unique: str) -> N
     client = kube.direct_client()
     answers = create_during_stall([client, kube.direct_client(unique)], lambda: stopped_etcd(kube), unique)
     for number, answer in enumerate(answers):
-        # what was not answered in time may have been made all the same
+        # a creation that timed out may have been stored all the same
         assert answer.status in (201, 500, 503, 504), answer.content
         if answer.status == 201:
             client.get(tenants_path(ROOT, f"{unique}{number}")).expect(200)
-    made = [f"{unique}{number}" for number in range(WRITERS)] + [f"{unique}there"]
-    for name in made:
+    names = [f"{unique}{number}" for number in range(WRITERS)] + [f"{unique}there"]
+    for name in names:
         kube.client().request("DELETE", tenants_path(ROOT, name))
 
 

@@ -1,7 +1,7 @@
-"""Writers that go on until their server is gone, and what they were told: it must be there afterwards, and whole.
+"""Writers that write until their server dies, and a check that every acknowledged write is stored completely.
 
-An object is written by one writer only, so what may be found of it is what was acknowledged last, or what was asked
-for after that and never answered.
+Each object has a single writer. So its stored form is that of the last acknowledged write, or of a later write that got
+no response.
 """
 
 from __future__ import annotations
@@ -26,13 +26,17 @@ _TEXT = 2000
 
 
 class WrittenKind(Protocol):
+    """A kind of objects that writers write; `path` is that of the collection."""
+
     path: str
 
     def body(self, name: str, round_number: int, text: str) -> Object:
-        """An object in which everything is about one round."""
+        """An object that has the round number and the text in several fields."""
         ...
 
-    def is_consistent(self, obj: Object) -> bool: ...
+    def is_consistent(self, obj: Object) -> bool:
+        """Whether all fields of a stored object are of the same round."""
+        ...
 
 
 def _annotations(round_number: int, text: str) -> dict[str, str]:
@@ -73,7 +77,8 @@ class ConfigMapKind:
 
 @dataclass(slots=True)
 class ExpectedObject:
-    """Of one object: the round that was acknowledged, ABSENT once its deletion was, and those whose fate is unknown."""
+    """What may be stored of one object: the last acknowledged round, or ABSENT after an acknowledged deletion, or one
+    of the rounds that got no response."""
 
     kind: WrittenKind
     acknowledged: int = ABSENT
@@ -82,38 +87,38 @@ class ExpectedObject:
     unanswered: set[int] = field(default_factory=set)
 
     def mismatch(self, found: Object | None) -> str:
-        """What is wrong with what was found, empty if nothing is."""
+        """Describes how the stored object differs from the expectation; "" if it does not."""
         is_deleted = found is None or "deletionTimestamp" in found["metadata"]
         round_number = ABSENT if is_deleted else _round_of(found or {})
         if round_number not in {self.acknowledged, *self.unanswered}:
-            return f"round {round_number} was found, {self.acknowledged} acknowledged, {self.unanswered} asked for"
+            return f"round {round_number} is stored, {self.acknowledged} acknowledged, {self.unanswered} unanswered"
         if found is None or is_deleted:
             return ""
         metadata = found["metadata"]
         if not self.kind.is_consistent(found):
-            return "it is half written"
+            return "it is a mixture of several rounds"
         if self.uid and round_number and metadata["uid"] != self.uid:
-            return "it is another object of that name"
-        return "its version went back" if int(metadata["resourceVersion"]) < self.version else ""
+            return "it has another uid"
+        return "its resourceVersion decreased" if int(metadata["resourceVersion"]) < self.version else ""
 
 
 class Writer:
-    """Creates, changes and deletes a few objects of its own at a time. Names are never used twice."""
+    """Creates, updates and deletes a few objects of its own. Names are never reused."""
 
     def __init__(self, prefix: str, kind: WrittenKind, seed: int) -> None:
         self._prefix = prefix
         self._kind = kind
-        self._chance = random.Random(seed)
-        self._made = 0
+        self._rng = random.Random(seed)
+        self._created = 0
         self._round = 0
         self.objects: dict[str, ExpectedObject] = {}
         self.acknowledged = 0
-        # requests that no answer came to, and those that came to a 5xx
+        # requests without a response, and with a 5xx
         self.unanswered_requests = self.server_errors = 0
         self.rejections: list[str] = []
 
     def write(self, client: Client) -> None:
-        """Until the server is gone."""
+        """Writes until a request gets no response."""
         try:
             while True:
                 self._write_once(client)
@@ -121,7 +126,7 @@ class Writer:
             return
 
     def write_until(self, over: threading.Event, client: Client) -> None:
-        """Whatever becomes of servers meanwhile."""
+        """Writes until the event is set, while servers may be restarted."""
         while not over.is_set():
             try:
                 self._write_once(client)
@@ -131,18 +136,18 @@ class Writer:
     def _write_once(self, client: Client) -> None:
         self._round += 1
         live = [name for name, expected in self.objects.items() if expected.acknowledged and not expected.unanswered]
-        text = self._chance.randbytes(self._chance.randrange(_TEXT)).hex()
-        if not live or (len(live) < _LIVE and self._chance.random() < 0.5):
-            self._made += 1
-            name = f"{self._prefix}{self._made}"
+        text = self._rng.randbytes(self._rng.randrange(_TEXT)).hex()
+        if not live or (len(live) < _LIVE and self._rng.random() < 0.5):
+            self._created += 1
+            name = f"{self._prefix}{self._created}"
             body = self._kind.body(name, self._round, text)
             self._send(client, name, self._round, "POST", self._kind.path, body)
             return
-        name = self._chance.choice(live)
+        name = self._rng.choice(live)
         path, body = f"{self._kind.path}/{name}", self._kind.body(name, self._round, text)
-        if self._chance.random() < 0.2:
+        if self._rng.random() < 0.2:
             self._send(client, name, ABSENT, "DELETE", path)
-        elif self._chance.random() < 0.5:
+        elif self._rng.random() < 0.5:
             self._send(client, name, self._round, "PATCH", path, body, MERGE)
         else:
             self._send(client, name, self._round, "PUT", path, body)
@@ -156,7 +161,7 @@ class Writer:
         if 200 <= answer.status < 300:
             self._acknowledge(expected, wanted, answer)
         elif answer.status < 500:
-            # refused: nothing of it may be found
+            # a rejected write must not be stored
             expected.unanswered.discard(wanted)
             self.rejections.append(f"{method} {path}: {answer.status} {answer.content[:300]!r}")
         else:
@@ -171,7 +176,7 @@ class Writer:
 
 
 class WriteStorm:
-    """Writers of several kinds, over the lives of several servers."""
+    """Several writers, which survive restarts of the server."""
 
     def __init__(self, seed: int, kinds: Sequence[WrittenKind], *, writers: int) -> None:
         self._prefix = f"s{seed:x}w"
@@ -189,35 +194,36 @@ class WriteStorm:
         return sum(writer.unanswered_requests + writer.server_errors for writer in self._writers)
 
     def start_writers(self, client: Client) -> list[threading.Thread]:
-        """Threads that end once the server is gone."""
+        """Starts threads that end when the server does."""
         return _started([threading.Thread(target=writer.write, args=(client,)) for writer in self._writers])
 
     def start_writers_until(self, over: threading.Event, client: Client) -> list[threading.Thread]:
         return _started([threading.Thread(target=writer.write_until, args=(over, client)) for writer in self._writers])
 
     def check(self, client: Client) -> None:
-        """Everything that was acknowledged is there, nothing else is, and no version was given out twice."""
-        refused = [each for writer in self._writers for each in writer.rejections]
-        assert not refused, refused
+        """Fails unless exactly the acknowledged writes are stored, each object with a resourceVersion of its own.
+        Accepts the stored form of unanswered writes."""
+        rejections = [each for writer in self._writers for each in writer.rejections]
+        assert not rejections, rejections
         items = [item for kind in self._kinds for item in client.get(kind.path).expect(200)["items"]]
         found = {item["metadata"]["name"]: item for item in items if item["metadata"]["name"].startswith(self._prefix)}
         objects = {name: expected for writer in self._writers for name, expected in writer.objects.items()}
-        wrong = {name: what for name, expected in objects.items() if (what := expected.mismatch(found.get(name)))}
-        assert not wrong, wrong
+        mismatches = {name: text for name, expected in objects.items() if (text := expected.mismatch(found.get(name)))}
+        assert not mismatches, mismatches
         assert found.keys() <= objects.keys(), found.keys() - objects.keys()
         versions = [item["metadata"]["resourceVersion"] for item in items]
         assert len(set(versions)) == len(versions), sorted(versions)
         self._adopt_found(found)
 
     def clear(self, client: Client) -> None:
-        """Have everything deleted that the storm has made."""
+        """Requests the deletion of all objects of the writers."""
         for kind in self._kinds:
             for item in client.get(kind.path).expect(200)["items"]:
                 if item["metadata"]["name"].startswith(self._prefix):
                     client.request("DELETE", f"{kind.path}/{item['metadata']['name']}")
 
     def _adopt_found(self, found: dict[str, Object]) -> None:
-        """What was unknown is known now."""
+        """Replaces the expectations by what is stored: no write is in flight now."""
         for writer in self._writers:
             for name, expected in tuple(writer.objects.items()):
                 obj = found.get(name)
