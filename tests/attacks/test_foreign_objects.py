@@ -119,8 +119,11 @@ def test_foreign_secrets_in_a_workload_namespace_are_not_touched(
     for name in ("cozystack-values2", "values", f"{alice.namespace}"):
         body = {"metadata": {"name": name}, "type": "Opaque", "data": {"mine": "eA=="}}
         client.request("POST", secrets, body).expect(201)
+    values = f"{secrets}/cozystack-values"
+    tenants.wait("the Secret with the values exists", lambda: client.get(values).status == 200)
+    before = client.get(values).expect(200)["data"]
     tenants.patch(alice.tenant, {"spec": {"monitoring": True}})
-    tenants.wait_until_settled(alice.tenant)
+    tenants.wait("the reconciler has updated it", lambda: client.get(values).expect(200)["data"] != before)
     for name in ("cozystack-values2", "values", f"{alice.namespace}"):
         assert client.get(f"{secrets}/{name}").expect(200)["data"] == {"mine": "eA=="}
 

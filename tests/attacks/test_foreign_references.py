@@ -87,10 +87,16 @@ def test_a_gateway_refers_only_to_secrets_of_its_own_namespace(gateways: Gateway
     for bad in (f"{bob}/bought", f"../{bob}/bought", f"bought.{bob}"):
         changed = {"spec": {"wildcardSecretRef": {"name": bad}}}
         gateways.client.request("PATCH", path("tenantgateways", foo, "cozystack"), changed, content_type=MERGE)
+        gateways.wait_until("the change is observed", partial(_is_observed, gateways, foo))
         now = gateways.get("gateways", foo)["spec"]["listeners"]
         assert all(
             each.get("namespace") in (None, foo) for found in values_of_field(now, "certificateRefs") for each in found
         )
+
+
+def _is_observed(gateways: Gateways, namespace: str) -> bool:
+    found = gateways.get("tenantgateways", namespace)
+    return bool(found.get("status", {}).get("observedGeneration") == found["metadata"]["generation"])
 
 
 def test_an_issuer_refers_only_to_secrets_of_its_own_namespace(gateways: Gateways, foo: str) -> None:
@@ -132,10 +138,11 @@ def test_a_foreign_attachment_list_does_not_attach_a_namespace(
     assert gateways.attachment(bob.namespace) == (bob.namespace, None)
     # alice points a route at bob's Gateway, with a grant in her own namespace
     create_reference_grant(gateways, alice.namespace, "HTTPRoute", alice.namespace, "Service")
-    hostname = f"alice.{tenants.get(bob.tenant)['status']['host']['value']}"
+    host = tenants.wait_until_settled(bob.tenant)["status"]["host"]["value"]
+    hostname = f"alice.{host}"
     before = gateways.attachment(alice.namespace)
     gateways.create_route(alice.namespace, "foreign", hostname, to=bob.namespace, port=443)
-    own = f"own.{tenants.get(bob.tenant)['status']['host']['value']}"
+    own = f"own.{host}"
     gateways.create_route(bob.namespace, "own", own, to=bob.namespace, port=443)
     gateways.wait_until("bob's route has a listener", partial(serves, gateways, bob.namespace, own))
     selectors = [

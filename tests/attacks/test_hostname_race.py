@@ -126,8 +126,9 @@ def test_the_loser_has_no_listener_and_no_certificate(gateways: Gateways, foo: s
     claim(gateways, first, to=foo)
     gateways.wait_until("the second loses to the first", partial(lost_to, gateways, second, f"{first}/harbor"))
     owned = [f"{namespace}.{APEX}" for namespace in (second, third)]
-    assert gateways.listener_hostnames(foo) == sorted([WANTED, *owned])
-    assert len(gateways.names("certificates", foo)) == 3
+    expected = sorted([WANTED, *owned])
+    gateways.wait_until("each hostname has one listener", lambda: gateways.listener_hostnames(foo) == expected)
+    gateways.wait_until("each hostname has one certificate", lambda: len(gateways.names("certificates", foo)) == 3)
     # their other routes are not affected
     assert [gateways.conflict_message(namespace, "own") for namespace in (second, third)] == ["", ""]
     gateways.delete("httproutes", first, "harbor")

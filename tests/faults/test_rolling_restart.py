@@ -40,8 +40,8 @@ class Replicas:
         self.processes[port] = run_command("serve", *flags, f"--root-host={ROOT_HOST}", log=log)
 
     def client(self, port: int) -> Client:
-        straight = self.kube.direct_client()
-        return Client(f"https://127.0.0.1:{port}", straight.tls, straight.headers)
+        direct = self.kube.direct_client()
+        return Client(f"https://127.0.0.1:{port}", direct.tls, direct.headers)
 
 
 @pytest.fixture
