@@ -93,7 +93,7 @@ ATTACKS = [
 
 
 def oversized_objects() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields what is large, and the fields of a manifest with it."""
+    """Yields the name of a field and the arguments of `manifest` for a Tenant in which it is too large."""
     yield "labels", {"labels": {f"k{number}.example.org/{'n' * 60}": "v" * 63 for number in range(2000)}}
     yield "finalizers", {"finalizers": [f"example.org/f{number}" for number in range(2000)]}
     yield "spec", {"spec": {"schedulingClass": "x" * MIB}}

@@ -83,9 +83,8 @@ class AttackImpact:
 
     @property
     def is_acceptable(self) -> bool:
-        """At most twice the idle latency. On a machine with two cores that also runs the cluster and the attackers,
-        such a limit may be too small to measure: then at most the time of the attackers' requests that can be queued
-        before the bystander's."""
+        """At most twice the idle latency, or half a second, or twice the time of the attackers' requests that may be
+        queued first: a machine with two cores that also runs the cluster and the attackers cannot do better."""
         return self.p99_under_attack <= max(
             MAX_SLOWDOWN * self.idle_p99, FLOOR_SECONDS, MAX_SLOWDOWN * ATTACKERS * self.attack_seconds
         )

@@ -38,7 +38,7 @@ class ClusterRequest:
 
     @property
     def dry_run(self) -> bool:
-        """True if the query, or the DeleteOptions in the body, ask for a dry run."""
+        """True if the query or the DeleteOptions in the body request a dry run."""
         options = json.loads(self.body) if self.method == "DELETE" and self.body else {}
         return "All" in parse_qs(urlsplit(self.target).query).get("dryRun", options.get("dryRun") or [])
 

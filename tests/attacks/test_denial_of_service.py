@@ -274,7 +274,7 @@ def test_five_thousand_hostnames_leave_room_for_another_namespace(gateways: Gate
 
 
 def test_an_invalid_hostname_does_not_prevent_other_listeners(gateways: Gateways) -> None:
-    """GW-18: a name that is not a valid hostname only fails by itself."""
+    """GW-18: an invalid hostname is reported, and the valid ones get their listeners."""
     foo = gateways.create_namespace("m-foo")
     bad = ["Bad_Name", "x" * 70, "-a", "a..b", "ok"]
     gateways.create_tenantgateway(foo, APEX, tlsPassthroughServices=bad)
@@ -289,7 +289,7 @@ def test_an_invalid_hostname_does_not_prevent_other_listeners(gateways: Gateways
 
 
 def test_a_certificate_has_at_most_one_hundred_names(gateways: Gateways, cluster: E2eCluster) -> None:
-    """A hundred is the limit of certificate authorities. A condition names the hostnames that are left out."""
+    """Certificate authorities accept at most a hundred names. A condition names the hostnames that are left out."""
     foo = gateways.create_namespace("m-foo")
     gateways.create_tenantgateway(foo, APEX, **DNS01)
 

@@ -1,6 +1,6 @@
 """ATTACK-11: references to objects of other namespaces, attachment without consent, and revoked consent.
 
-Delegation between parents and children does not exist.
+There is no delegation between parents and children that could be attacked.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def test_an_issuer_refers_only_to_secrets_of_its_own_namespace(gateways: Gateway
 def test_a_foreign_attachment_list_does_not_attach_a_namespace(
     cluster: E2eCluster, alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants, gateways: Gateways, foo: str
 ) -> None:
-    """Neither does a ReferenceGrant, which the controllers ignore, or a route by itself."""
+    """Neither does a ReferenceGrant, which the controllers ignore, nor a route by itself."""
     tenants.patch(bob.tenant, {"spec": {"gateway": True}})
     gateways.wait_until(
         "bob's namespace has its own Gateway", lambda: gateways.attachment(bob.namespace)[0] == bob.namespace

@@ -133,7 +133,7 @@ def test_a_host_written_to_the_helmrelease_is_not_normalized(
 def test_tenant_admins_cannot_set_change_or_clear_a_host(
     cluster: E2eCluster, alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants, unique: str
 ) -> None:
-    """Whether the host is empty or set: an administrator of the tenant can neither set, change nor clear it."""
+    """An administrator of the tenant can neither set, change nor clear a host, whether it is empty or not."""
     theirs, own = f"bob.{unique}.example", f"alice.{unique}.example"
     tenants.patch(bob.child, {"spec": {"host": theirs}}, bob.namespace)
     for now in ("", own, ""):

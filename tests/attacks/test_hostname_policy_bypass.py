@@ -195,8 +195,8 @@ def _put_spec(client: Client, path: str, spec: Object) -> Response:
 def test_a_route_to_a_foreign_gateway_is_not_admitted(
     cluster: E2eCluster, writer: TenantAdmin, tenants: Tenants, gateways: Gateways
 ) -> None:
-    """Whether the route names the Gateway, a section or a port of it: the Gateway gets no listener for the route, and
-    its listeners do not admit the namespace."""
+    """The Gateway gets no listener for the route, and its listeners do not admit the namespace, whichever section or
+    port the route names."""
     own = host_of(writer, tenants)
     victim = gateways.create_namespace("m-victim")
     gateways.create_tenantgateway(victim, "victim.example")

@@ -114,7 +114,7 @@ def test_a_wildcard_cannot_take_over_a_hostname(gateways: Gateways, foo: str) ->
 
 
 def test_the_loser_has_no_listener_and_no_certificate(gateways: Gateways, foo: str) -> None:
-    """When the winner releases the hostname, the next one in the order gets it."""
+    """The next one in the order gets the hostname only when the winner releases it."""
     first, second, third = (
         create_attached_namespace(gateways, foo, prefix) for prefix in ("a-team", "b-team", "c-team")
     )

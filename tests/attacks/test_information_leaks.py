@@ -45,7 +45,7 @@ APPLY_QUERY = {"fieldManager": "attacker", "force": "true"}
 
 
 def is_same_answer(one: Response, other: Response, name: str, other_name: str) -> bool:
-    """Whether status, body and headers are equal except for the two requested names."""
+    """True if status, body and headers are equal except for the two requested names."""
     hidden = one.content.replace(name.encode(), b"X"), other.content.replace(other_name.encode(), b"X")
     return (one.status, hidden[0], _head(one)) == (other.status, hidden[1], _head(other))
 

@@ -159,8 +159,8 @@ def test_a_watch_loses_revoked_objects_within_a_second(
 
 
 def test_gets_and_lists_do_not_show_revoked_objects(revocable: RevocableTenant, tenants: Tenants) -> None:
-    """Lists are empty as soon as the watch has its DELETED event; a `get` may be allowed for ten more seconds, since
-    reviews are cached as in any aggregated server."""
+    """Lists are empty as soon as the watch has its DELETED event. A `get` may be allowed for ten more seconds, since
+    reviews are cached, as in any aggregated server."""
     with open_watch(revocable.client, tenants_path()) as frames:
         revocable.grant()
         wait_for_event(frames, "ADDED", revocable.name)

@@ -312,7 +312,7 @@ def _has_namespace_conflict(tenants: Tenants, name: str) -> bool:
 def test_a_system_namespace_cannot_become_part_of_the_tree(
     cluster: E2eCluster, tenants: Tenants, namespace: str
 ) -> None:
-    """Even for the administrator, it is neither adopted nor accepted as a parent, whatever its annotations."""
+    """It is neither adopted nor accepted as a parent, whatever its annotations, even for the administrator."""
     client, name = cluster.client(), tenants.new_name()
     if client.get(namespace_path(namespace)).status == 404:
         client.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}).expect(201)

@@ -223,7 +223,7 @@ def recorder(request: pytest.FixtureRequest, cluster: E2eCluster, alice: TenantA
 
 
 def test_admission_sees_every_write_once(alice: TenantAdmin, tenants: Tenants, recorder: AdmissionRecorder) -> None:
-    """Each write is one call of admission, a dry run as well; a read and a write of a missing object are none."""
+    """Admission is called once per write, also for a dry run, but not for reads and for writes of missing objects."""
     namespace = alice.namespace
     for how, verb in CREATES.items():
         for write in (as_dry_run(verb), verb):

@@ -65,7 +65,7 @@ class ClientConnections:
         await asyncio.sleep(0)
 
     async def open(self, count: int, *, tls: bool = True, reading: bool = True) -> Sequence[Connection]:
-        """Opens this many more connections. Without `reading` they have small buffers, and stop to receive once these
+        """Opens this many more connections. Without `reading` they have small buffers, and stop receiving once these
         are full."""
         opened = await in_parallel([lambda: self._open(tls, reading)] * count)
         self.connections.extend(opened)

@@ -40,7 +40,7 @@ class ServerAndCluster:
         return {name_of(tenant): tenant for tenant in tenants}
 
     def cache_equals_cluster(self) -> bool:
-        """Whether our server returns exactly the objects that the cluster stores."""
+        """True if our server returns exactly the objects that the cluster stores."""
         return self.served_tenants() == self.stored_tenants()
 
 

@@ -12,7 +12,7 @@ _SHORT, _FULL = "short", "full"
 
 
 def is_full() -> bool:
-    """Raises ValueError if FAULTS is neither."""
+    """True for the full size. Raises ValueError for an unknown one."""
     chosen = os.environ.get("FAULTS") or _SHORT
     if chosen not in (_SHORT, _FULL):
         raise ValueError(f"FAULTS={chosen}: it is {_SHORT} or {_FULL}")

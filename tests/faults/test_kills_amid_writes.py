@@ -27,7 +27,7 @@ from tests.faults.sizes import new_seed, size
 from tests.faults.write_storm import ConfigMapKind, TenantKind, WriteStorm
 
 WRITERS = 6
-# the kill comes at most at this commit, or at this request to the cluster
+# the kill comes at a random commit, or request to the cluster, up to this one
 COMMITS, REQUESTS = 120, 80
 # commits of the embedded cluster's first start
 FIRST_COMMITS = 40

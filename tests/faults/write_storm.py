@@ -35,7 +35,7 @@ class WrittenKind(Protocol):
         ...
 
     def is_consistent(self, obj: Object) -> bool:
-        """Whether all fields of a stored object are of the same round."""
+        """True if all fields of a stored object are of the same round."""
         ...
 
 
@@ -223,7 +223,7 @@ class WriteStorm:
                     client.request("DELETE", f"{kind.path}/{item['metadata']['name']}")
 
     def _adopt_found(self, found: dict[str, Object]) -> None:
-        """Replaces the expectations by what is stored: no write is in flight now."""
+        """Expects what is stored now: no write is in flight."""
         for writer in self._writers:
             for name, expected in tuple(writer.objects.items()):
                 obj = found.get(name)
