@@ -14,10 +14,10 @@ from apiserver.meta.resource import GroupResource, Object
 from registry.cluster.interface import is_terminating
 
 _NAMESPACES = GroupResource("", "namespaces")
-# A review may ask what would be allowed in a namespace that does not exist yet.
+# A review may be about a namespace that does not exist yet.
 _REVIEWS = GroupResource("authorization.k8s.io", "localsubjectaccessreviews")
 _SYNC_SECONDS = 10.0
-# The informer may be about to see a namespace that was just created: waiting is cheaper than a request to the cluster.
+# The informer may not have received a new namespace yet, and waiting is cheaper than a request to the cluster.
 _RECHECK_SECONDS = 0.05
 
 

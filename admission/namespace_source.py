@@ -55,7 +55,7 @@ class ClusterNamespaces:
 
 
 class StoredNamespaces:
-    """A NamespaceSource over the storage of Namespaces itself (embedded cluster)."""
+    """A NamespaceSource that reads the storage of Namespaces directly (embedded cluster)."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend

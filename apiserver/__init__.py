@@ -1,1 +1,1 @@
-"""A generic Kubernetes-style API server on aiohttp. It serves the resources of any storage, whatever they mean."""
+"""A generic Kubernetes-style API server on aiohttp. It knows nothing about the resources that it serves."""

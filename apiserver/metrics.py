@@ -124,7 +124,7 @@ class _RequestSeries:
 
 
 class _LoadSeries:
-    """The metrics of requests, watches, caches and tasks that exist at present."""
+    """The metrics of the current requests, watches, caches and tasks."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.inflight = Gauge(
@@ -151,8 +151,8 @@ class _LoadSeries:
 
 
 class Metrics:
-    """The metrics of the process. Callers that count often keep the return values of `inflight`, `watch_events` and
-    `longrunning`."""
+    """The metrics of the process. The return values of `inflight`, `watch_events` and `longrunning` can be stored by
+    callers that use them often."""
 
     def __init__(self) -> None:
         # Kubernetes has no series with the creation time of other series
@@ -267,8 +267,7 @@ class Metrics:
         """The response of /metrics in the text format, None for other paths."""
         if context.info.path != "/metrics" or context.info.verb != "get":
             return None
-        # process collectors read files, so they run in a thread; gauges read objects of the event loop, so they must
-        # not
+        # process collectors read files, so they run in a thread; gauges read state of the event loop, so they run on it
         process = await asyncio.to_thread(generate_latest, self._process)
         self._load.tasks.set(len(asyncio.all_tasks()))
         body = generate_latest(self.registry) + process

@@ -1,4 +1,4 @@
-"""A Prometheus counter under exactly the name that Kubernetes gives it."""
+"""A Prometheus counter whose name is exported unchanged."""
 
 from __future__ import annotations
 

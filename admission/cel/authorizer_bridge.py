@@ -13,7 +13,7 @@ from apiserver.authorization.authorizer import AccessAttributes, Authorizer, Dec
 
 class AuthorizerBridge:
     """Created on the event loop; `authorize` is called from a worker thread. `deadline` is the request's, on the
-    monotonic clock. Equal checks reach the authorizer once."""
+    monotonic clock. Each distinct check calls the authorizer only once."""
 
     def __init__(self, authorizer: Authorizer, *, deadline: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._authorizer = authorizer
@@ -21,7 +21,7 @@ class AuthorizerBridge:
         self._deadline = deadline
         self._clock = clock
         self._cancelled = threading.Event()
-        self._answers: dict[str, Decision] = {}
+        self._decisions: dict[str, Decision] = {}
 
     def cancel(self) -> None:
         """Called when the result is no longer awaited: further checks raise TimeoutError without a call."""
@@ -31,19 +31,19 @@ class AuthorizerBridge:
         """Raises StatusError, TimeoutError."""
         # AccessAttributes cannot be hashed: the user's extra is a mapping
         key = repr(access)
-        if key not in self._answers:
-            self._answers[key] = self._authorize_on_loop(access)
-        return self._answers[key]
+        if key not in self._decisions:
+            self._decisions[key] = self._authorize_on_loop(access)
+        return self._decisions[key]
 
     def _authorize_on_loop(self, access: AccessAttributes) -> Decision:
         remaining = self._deadline - self._clock()
         if remaining <= 0 or self._cancelled.is_set():
             raise TimeoutError
-        answer = asyncio.run_coroutine_threadsafe(self._authorizer.authorize(access), self._loop)
+        future = asyncio.run_coroutine_threadsafe(self._authorizer.authorize(access), self._loop)
         try:
-            return answer.result(remaining)
+            return future.result(remaining)
         except concurrent.futures.TimeoutError:
-            answer.cancel()
+            future.cancel()
             raise TimeoutError from None
         except concurrent.futures.CancelledError:
             # the process is shutting down

@@ -70,7 +70,7 @@ class CompileError(Exception):
 
 
 class EvaluationError(Exception):
-    """Carries Kubernetes' message. `unset_variable` names the field of `variables` that was read but has no value."""
+    """Has the error text of Kubernetes. `unset_variable` is the field of `variables` that was read but has no value."""
 
     def __init__(self, text: str, *, unset_variable: str = "") -> None:
         super().__init__(text)
@@ -88,7 +88,7 @@ class Program:
     variables: tuple[str, ...]
     reads: frozenset[str]
     is_bool: bool
-    """The static type is bool, so the type of a result need not be checked."""
+    """The static type is bool, so the type of the result is not checked again."""
 
     @property
     def reads_authorizer(self) -> bool:
@@ -140,10 +140,10 @@ class Environment:
         compiled = self._compiled(expression)
         found = compiled.return_type()
         if returns and not any(found == each for each in returns):
-            wanted = " ".join(_type_name(each) for each in returns)
-            one_of = wanted if len(returns) == 1 else f"one of [{wanted}]"
+            expected = " ".join(_type_name(each) for each in returns)
+            one_of = expected if len(returns) == 1 else f"one of [{expected}]"
             raise CompileError(f"must evaluate to {one_of} but got {_type_name(found)}")
-        return Program(expression, compiled, found, tuple(used), _reads(expression), found == BOOL)
+        return Program(expression, compiled, found, tuple(used), _values_read_by(expression), found == BOOL)
 
     def _compiled(self, expression: str) -> cel.Expression:
         for macro in _UNBOUND:
@@ -155,7 +155,7 @@ class Environment:
             raise CompileError(f"compilation failed: {_compile_error_message(error)}") from error
 
     def activation(self, values: Mapping[str, Any], check: cel.Function | None = None) -> Activation:
-        """`check` implements `authorizer…check(verb)`; without it no evaluated expression may call it."""
+        """`check` implements `authorizer…check(verb)`; without it, evaluated expressions must not call that method."""
         return Activation(self._env, values, check)
 
 
@@ -177,7 +177,7 @@ def evaluate(program: Program, activation: Activation) -> Any:
             return truth
         found = result.type()
         if found == NULL:
-            # plain_value() would release a reference to None that the library does not own
+            # plain_value() would release a reference to None that the library never took
             return None
         value = result.plain_value()
     except (RuntimeError, ValueError, LookupError, TypeError) as error:
@@ -248,7 +248,7 @@ _LIBRARIES: tuple[Callable[[], Sequence[cel.FunctionDecl]], ...] = (
 )
 
 
-def _reads(expression: str) -> frozenset[str]:
+def _values_read_by(expression: str) -> frozenset[str]:
     """The values that the expression reads: only these are converted for the library, because conversion is slow."""
     found = {root for root in _ROOTS if mentions(root, expression)}
     for root, fields in select_chains(expression):

@@ -110,7 +110,8 @@ def is_field_selection_error(error: str) -> bool:
 
 
 def missing_field_message(expression: str, values: Mapping[str, Any]) -> str:
-    """The message for such an error. It names the first selected field in the expression whose operand is no map."""
+    """The message for a field selection error: it names the first field in the expression whose operand is not a
+    map."""
     chains = select_chains(expression)
     for root, fields in chains:
         value = values.get(root)

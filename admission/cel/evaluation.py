@@ -10,8 +10,8 @@ from typing import Any
 from admission.cel.environment import Activation, CompileError, Environment, EvaluationError, Program, evaluate
 from admission.cel.library.opaque_types import Type
 
-# Kubernetes limits estimated cost; the library cannot count it, so this is a limit on the thread's CPU time. A policy
-# within Kubernetes' budget is far below it.
+# Kubernetes limits the cost of an evaluation, which the library cannot measure; this limits the thread's CPU time
+# instead. A policy within Kubernetes' budget takes far less.
 _SECONDS = 1.0
 OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 

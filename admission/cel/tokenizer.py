@@ -35,7 +35,7 @@ def tokens(expression: str) -> list[Token]:
 
 
 def fields_of(root: str, expression: str) -> list[str]:
-    """The distinct names in `root.<name>`, in order; a local variable named `root` is not told apart."""
+    """The distinct names in `root.<name>`, in order. A local variable named `root` is not distinguished."""
     found = _significant_tokens(expression)
     names = [
         found[index + 2].text
@@ -90,11 +90,11 @@ def calls(method: str, expression: str) -> bool:
 
 
 def rewrite_unsupported_calls(expression: str) -> str:
-    """Rewrites the calls that the library evaluates differently from Kubernetes: `f.validate(s)` and `format.named(s)`
-    return optionals, `lists.range(n)` has no limit in the library, and `has(a.b)` there fails if `a` is null and does
-    not find typed fields, which are variables of their own."""
+    """Rewrites calls that the library cannot evaluate as Kubernetes does. `f.validate(s)` and `format.named(s)` return
+    optionals, and `lists.range(n)` has no limit. `has(a.b)` fails if `a` is null, and does not find typed fields, which
+    are separate variables."""
     if "has" in expression:
-        expression = _with_membership(expression)
+        expression = _rewrite_has(expression)
     if not any(name in expression for name in ("validate", "named", "range")):
         return expression
     found = tokens(expression)
@@ -112,14 +112,14 @@ def rewrite_unsupported_calls(expression: str) -> str:
     return "".join(f"{head}{text}{tail}" for head, text, tail in zip(before, texts, after, strict=True))
 
 
-def _with_membership(expression: str) -> str:
+def _rewrite_has(expression: str) -> str:
     """Rewrites `has(a.b.c)` as `'c' in a.b` if `a.b` is a map, else false."""
     found = tokens(expression)
     code = [index for index, token in enumerate(found) if token.kind != "space"]
     called = [found[index] for index in code]
     texts = [token.text for token in found]
     for position, index in enumerate(code[:-1]):
-        chain = _tested_chain(called, position)
+        chain = _has_argument(called, position)
         if not chain:
             continue
         operand, field = ".".join(chain[:-1]), chain[-1]
@@ -131,7 +131,7 @@ def _with_membership(expression: str) -> str:
     return "".join(texts)
 
 
-def _tested_chain(code: Sequence[Token], position: int) -> list[str]:
+def _has_argument(code: Sequence[Token], position: int) -> list[str]:
     """The names of `has(a.b.c)`; empty if the argument is not a chain of names."""
     if code[position] != Token("word", "has") or (position and code[position - 1].kind == "dot"):
         return []

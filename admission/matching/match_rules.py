@@ -16,7 +16,7 @@ _OPERATORS = frozenset(("In", "NotIn", "Exists", "DoesNotExist"))
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A resource in one API version, with the kind of its objects: what a match rule is compared with."""
+    """A resource in one API version, with its kind. Match rules are compared with it."""
 
     group: str
     version: str
@@ -52,9 +52,9 @@ class MatchRule:
 
     def matches(self, attributes: Attributes, target: Target) -> bool:
         return (
-            _holds(self.operations, attributes.operation)
-            and _holds(self.groups, target.group)
-            and _holds(self.versions, target.version)
+            _includes(self.operations, attributes.operation)
+            and _includes(self.groups, target.group)
+            and _includes(self.versions, target.version)
             and any(
                 resource in ("*", target.resource) and subresource in ("*", attributes.subresource)
                 for resource, subresource in self.resources
@@ -81,13 +81,13 @@ class MatchCriteria:
     def matching_target(self, attributes: Attributes, equivalents: Sequence[Target]) -> Target | None:
         """Returns the first of `equivalents` that matches, ignoring the namespaceSelector, or None. `equivalents`
         begins with the request's own resource."""
-        if not self.objects.empty and not _any_labels(self.objects, attributes):
+        if not self.objects.empty and not _matches_either_object(self.objects, attributes):
             return None
-        if self._first(self.excluded, attributes, equivalents) is not None:
+        if self._first_match(self.excluded, attributes, equivalents) is not None:
             return None
-        return self._first(self.rules, attributes, equivalents) if self.rules else equivalents[0]
+        return self._first_match(self.rules, attributes, equivalents) if self.rules else equivalents[0]
 
-    def _first(
+    def _first_match(
         self, rules: Sequence[MatchRule], attributes: Attributes, equivalents: Sequence[Target]
     ) -> Target | None:
         own, *others = equivalents
@@ -103,8 +103,8 @@ def parse_match_criteria(document: Mapping[str, Any] | None) -> MatchCriteria:
     found = document or {}
     try:
         return MatchCriteria(
-            rules=tuple(_rule(each) for each in found.get("resourceRules") or ()),
-            excluded=tuple(_rule(each) for each in found.get("excludeResourceRules") or ()),
+            rules=tuple(_parse_rule(each) for each in found.get("resourceRules") or ()),
+            excluded=tuple(_parse_rule(each) for each in found.get("excludeResourceRules") or ()),
             namespaces=label_selector_of(found.get("namespaceSelector")),
             objects=label_selector_of(found.get("objectSelector")),
             equivalent=found.get("matchPolicy") != "Exact",
@@ -130,7 +130,7 @@ def labels_of(obj: Object | None) -> Mapping[str, str]:
 
 
 def request_namespace(attributes: Attributes) -> str:
-    """The namespace of the request; a Namespace counts as being in itself."""
+    """The namespace of the request. A request for a Namespace counts as a request in that namespace."""
     return attributes.name if is_namespace(attributes) else attributes.namespace
 
 
@@ -145,13 +145,13 @@ def own_namespace_labels(attributes: Attributes) -> Mapping[str, str] | None:
     return None
 
 
-def _any_labels(selector: LabelSelector, attributes: Attributes) -> bool:
+def _matches_either_object(selector: LabelSelector, attributes: Attributes) -> bool:
     return any(
         each is not None and selector.matches(labels_of(each)) for each in (attributes.object, attributes.old_object)
     )
 
 
-def _rule(document: Mapping[str, Any]) -> MatchRule:
+def _parse_rule(document: Mapping[str, Any]) -> MatchRule:
     pairs = [str(each).partition("/") for each in document.get("resources") or ()]
     return MatchRule(
         groups=frozenset(document.get("apiGroups") or ()),
@@ -163,5 +163,5 @@ def _rule(document: Mapping[str, Any]) -> MatchRule:
     )
 
 
-def _holds(wanted: frozenset[str], value: str) -> bool:
-    return value in wanted or "*" in wanted
+def _includes(patterns: frozenset[str], value: str) -> bool:
+    return value in patterns or "*" in patterns

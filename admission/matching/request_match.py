@@ -43,20 +43,20 @@ class RequestMatcher:
             return None
         if self._namespace is None:
             found = self.namespaces.get(name)
-            self._namespace = found if found is not None else await self._live(name)
+            self._namespace = found if found is not None else await self._read_live(name)
         if isinstance(self._namespace, StatusError):
             raise self._namespace
         return self._namespace
 
-    async def _live(self, name: str) -> Object | StatusError:
+    async def _read_live(self, name: str) -> Object | StatusError:
         try:
             return await self.namespaces.get_live(name) or errors.NotFound(_NAMESPACES, name)
         except StatusError as error:
             return error
 
     async def target(self, match: MatchCriteria) -> Target | None:
-        """Returns the resource as which the request matches, or None. The Namespace is read last, and only if the
-        criteria have a namespaceSelector; its errors are those of `namespace`."""
+        """Returns the equivalent resource that the criteria match, or None. The Namespace is read last, and only if
+        the criteria have a namespaceSelector; the errors are those of `namespace`."""
         target = match.matching_target(self.attributes, self.equivalents)
         if target is None or match.namespaces.empty:
             return target

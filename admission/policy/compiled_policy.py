@@ -91,7 +91,7 @@ class PolicyBinding:
 
 
 def compile_policy(obj: Object) -> CompiledPolicy:
-    """Compiles all expressions; one that does not compile is kept with its error and fails when evaluated."""
+    """Compiles all expressions. One that does not compile is stored with its error, and fails when it is evaluated."""
     spec: Mapping[str, Any] = obj.get("spec") or {}
     params = spec.get("paramKind")
     declared = bool(params)

@@ -45,7 +45,7 @@ class ParamSource(Protocol):
 async def find_params(
     source: ParamSource, kind: ParamKind | None, ref: ParamRef | None, namespace: str
 ) -> Sequence[Object | None]:
-    """Returns `[None]` for a policy or binding without params, and an empty list if the binding is to be skipped.
+    """Returns `[None]` for a policy or binding without params, and an empty list if the binding does not apply.
     `namespace` is the request's. Raises ConfigurationError."""
     if kind is None or ref is None:
         return [None]

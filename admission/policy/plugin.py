@@ -23,7 +23,7 @@ from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 
-# A policy that rejects its own deletion could never be removed; and reviews change nothing.
+# A policy could reject its own deletion, and reviews change nothing.
 _EXEMPT_GROUPS = frozenset(("admissionregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io"))
 
 
@@ -116,8 +116,8 @@ class ValidatingPolicies:
 
 
 async def _matching_target(matcher: RequestMatcher, match: MatchCriteria) -> Target | None:
-    """The resource as which the request matches, or None. Raises ConfigurationError if the criteria are invalid or the
-    namespace that they need cannot be read."""
+    """The equivalent resource that the criteria match, or None. Raises ConfigurationError if the criteria are invalid
+    or the namespace that they need cannot be read."""
     if match.error:
         raise ConfigurationError(match.error)
     try:

@@ -19,8 +19,8 @@ _LONGEST_ANNOTATION = 10 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """`index` is the validation's. `follows_actions` is False for an error that denies regardless of
-    validationActions."""
+    """`index` is that of the failed validation. `follows_actions` is False for an error that denies the request
+    regardless of validationActions."""
 
     message: str
     reason: str = "Invalid"

@@ -1,5 +1,5 @@
-"""Decides whether a Tenant may be deleted. Deletions that belong to a running one are always allowed, so that no
-deletion can hang on this plugin."""
+"""Decides whether a Tenant may be deleted. A deletion that is part of another one in progress is always allowed, so
+that this plugin cannot block it."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def belongs_to_running_deletion(user: str, parent: TenantSummary | None) -> bool
 def deletion_error(
     tenant: TenantSummary, children: Sequence[TenantSummary], propagation_policy: str
 ) -> StatusError | None:
-    """403 for the root Tenant; 409 with the names of the children for a Tenant that has some, unless the request asks
-    for a cascading deletion."""
+    """403 for the root Tenant; 409 with the names of the children for a Tenant that has some, unless a cascading
+    deletion is requested."""
     if tenant.is_root:
         return errors.Forbidden(TENANTS, tenant.key.name, "the root tenant cannot be deleted")
     if not children or propagation_policy == "Foreground" or tenant.allow_cascade:
@@ -54,7 +54,7 @@ def _names(children: Sequence[TenantSummary]) -> str:
 
 
 class TenantDeletion:
-    """Needs TreeGuard before it, whose lock keeps the tree from changing until the deletion is stored."""
+    """Must run after TreeGuard, whose lock keeps the tree from changing until the deletion is stored."""
 
     name = "TenantDeletion"
     _rule = PluginRule(TENANTS, frozenset(("DELETE",)))

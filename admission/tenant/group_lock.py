@@ -16,7 +16,7 @@ class _Waiter:
 
 
 class GroupLock:
-    """Held by one group at a time, shared by all of its members; a holder without a group has it exclusively.
+    """Held by one group at a time and shared by all of its members; a holder without a group excludes all others.
 
     Waiters are served in the order of arrival, so no group starves another.
     """

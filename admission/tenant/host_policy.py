@@ -20,9 +20,9 @@ TRUSTED_GROUPS = (
 
 
 def host_change_denial(old_host: str, new_host: str, groups: Collection[str]) -> str:
-    """The reason why a caller in `groups` may not change the host; empty if it may.
+    """The reason why a caller in `groups` may not change the host; empty if the change is allowed.
 
-    On create, the old host is empty. Another spelling is a change, and so is removing the host (R-243, FACT-5).
+    On create, the old host is empty. A different spelling and the removal of the host are changes, too (R-243, FACT-5).
     """
     if new_host == old_host or not frozenset(TRUSTED_GROUPS).isdisjoint(groups):
         return ""

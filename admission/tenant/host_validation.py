@@ -46,8 +46,8 @@ def changed_effective_hosts(tree: TenantTree, new: TenantSummary, old: TenantSum
 
 
 def _duplicates(tree: TenantTree, changes: dict[Key, str]) -> list[FieldError]:
-    """An error for each changed host that a Tenant outside the change already has. The changed hosts differ from each
-    other: each is a different chain of names before the same domain, and no name contains a dot."""
+    """An error for each changed host that already belongs to a Tenant whose host does not change. The changed hosts
+    cannot collide: each is a different chain of names before the same domain, and no name contains a dot."""
     return [
         FieldError("FieldValueDuplicate", _FIELD, host, "another tenant has this host")
         for host in changes.values()

@@ -10,8 +10,8 @@ from registry.tenant.tree import BaseTenantTree
 
 
 def placement_denial(namespace: str, owner: TenantSummary | None) -> str:
-    """The reason why no Tenant can be created in `namespace`; empty if one can. `owner` is the Tenant whose workload
-    namespace it is."""
+    """The reason why no Tenant can be created in `namespace`; empty if it is allowed. `owner` is the Tenant whose
+    workload namespace it is."""
     if owner is None:
         return (
             "a tenant can be created only in the workload namespace of an existing tenant, "

@@ -53,22 +53,22 @@ class Ledger:
         return found
 
     def claimed_below(self, tenant: TenantSummary, keys: Set[str]) -> Mapping[str, int]:
-        """The sum of the children's claims, for those of the keys that they claim."""
+        """The sums of the children's claims by key; keys without a claim are absent."""
         totals: dict[str, int] = {}
-        seen: set[Key] = {tenant.key}
-        waiting = [(child, keys) for child in self._tree.children(tenant.namespace)]
-        while waiting:
-            each, wanted = waiting.pop()
-            if each.key in seen:
+        visited: set[Key] = {tenant.key}
+        pending = [(child, keys) for child in self._tree.children(tenant.namespace)]
+        while pending:
+            each, undeclared = pending.pop()
+            if each.key in visited:
                 continue
-            seen.add(each.key)
+            visited.add(each.key)
             declared = self.declared(each)
-            found = wanted & declared.keys()
+            found = undeclared & declared.keys()
             for key in found:
                 totals[key] = totals.get(key, 0) + declared[key]
             if children := self._tree.children(each.namespace):
-                rest = wanted - found if found else wanted
-                waiting.extend((child, rest) for child in children if rest)
+                rest = undeclared - found if found else undeclared
+                pending.extend((child, rest) for child in children if rest)
         return totals
 
     def limits(self, tenant: TenantSummary, keys: Set[str]) -> Iterator[tuple[TenantSummary, Set[str]]]:

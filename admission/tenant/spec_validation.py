@@ -16,7 +16,7 @@ from registry.tenant.tree import TenantTree
 class TenantSpecValidation(ABC):
     """A validating plugin that rejects a write of a Tenant with 422 if `_field_errors` finds any.
 
-    It needs TreeGuard before it, whose lock keeps the tree from changing until the write is done.
+    It must run after TreeGuard, whose lock keeps the tree from changing until the write is done.
     """
 
     _rule = PluginRule(TENANTS, WRITES)

@@ -34,7 +34,7 @@ class TreeEffect(Enum):
 
 
 def tree_effect(attributes: Attributes) -> TreeEffect:
-    """Classifies a request by its effect on others.
+    """Classifies a request by its effect on the validation of other writes.
 
     Inherited hosts of new Tenants cannot collide: they are <name>.<host of the parent>, and no two parents have the
     same host. So creates without claims need not wait for each other, and neither do deletions, which only free hosts

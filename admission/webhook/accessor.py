@@ -60,7 +60,7 @@ class Webhook:
 
 
 def compile_webhooks(obj: Object) -> tuple[Webhook, ...]:
-    """The webhooks of a ValidatingWebhookConfiguration or MutatingWebhookConfiguration, in their order, with
+    """The webhooks of a ValidatingWebhookConfiguration or MutatingWebhookConfiguration, in order, with
     Kubernetes' defaults. A field of the wrong type counts as unset."""
     return tuple(_webhook(obj["metadata"]["name"], each) for each in _list(obj.get("webhooks")))
 

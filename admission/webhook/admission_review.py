@@ -44,7 +44,7 @@ def first_supported_version(versions: Sequence[str]) -> str:
 
 
 def make_admission_review(attributes: Attributes, own: Target, target: Target, *, uid: str, version: str) -> Object:
-    """The review of a request as `target`; `own` is the resource that the client wrote."""
+    """The review of a request, with objects in the version of `target`; `own` is the resource that the client wrote."""
     return {
         "kind": KIND,
         "apiVersion": f"{GROUP}/{version}",

@@ -61,7 +61,7 @@ class WebhookClient:
         options: dict[str, Any] = {
             "ssl": tls,
             "allow_redirects": False,
-            # if the request's deadline comes first, its own filter enforces it and reports that
+            # an earlier deadline of the request is enforced by the RequestDeadline filter, whose error differs
             "timeout": ClientTimeout(total=seconds if seconds < remaining else None, ceil_threshold=math.inf),
         }
         try:
@@ -134,7 +134,7 @@ def _failed(why: str, *, code: int = 503) -> CallFailed:
 
 
 def _is_local(url: URL) -> bool:
-    """Reports whether the URL is on this machine; like Go, such a URL is called without a proxy."""
+    """Reports whether the URL is on this machine. As in Go, such URLs are called without a proxy."""
     host = url.host or ""
     try:
         return ipaddress.ip_address(host).is_loopback

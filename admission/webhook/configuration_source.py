@@ -25,7 +25,7 @@ class WebhookSource:
 
     @property
     def webhooks(self) -> Sequence[Webhook]:
-        """Sorted by the name of the configuration, then in its order (WIRE-H41)."""
+        """Sorted by the name of the configuration, then in the order of its list (WIRE-H41)."""
         if self._webhooks is None:
             compiled = self.configurations.compiled
             self._webhooks = tuple(webhook for name in sorted(compiled) for webhook in compiled[name])

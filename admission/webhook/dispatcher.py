@@ -39,7 +39,7 @@ from apiserver.meta.errors import StatusError
 from apiserver.meta.label_validation import qualified_name_errors
 from apiserver.request.context import RequestContext
 
-# Webhooks do not apply to their own configurations: a broken one could not be repaired (WIRE-H50).
+# Webhooks are not called for webhook configurations: a broken one could not be repaired (WIRE-H50).
 _EXEMPT_GROUP = "admissionregistration.k8s.io"
 
 _LOG = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class Dispatcher:
         return RequestMatcher(attributes, dependencies.namespaces, dependencies.equivalents(attributes.resource))
 
     async def target(self, hook: Webhook, matcher: RequestMatcher) -> Target | None:
-        """The resource as which the webhook receives the request; None if it does not apply. Raises StatusError."""
+        """The equivalent resource to send to the webhook, None if the webhook does not match. Raises StatusError."""
         if hook.match is None:
             return None
         if hook.match.error:
@@ -191,7 +191,7 @@ class WebhookDenied(Exception):
 
 
 def add_audit_annotation(context: RequestContext, key: str, value: str) -> None:
-    """Adds an audit annotation. A key that is not a qualified name is dropped; an existing annotation is kept."""
+    """Adds an audit annotation, unless its key is already set or is not a qualified name."""
     if key.count("/") != 1 or qualified_name_errors(key):
         _LOG.warning("dropping an audit annotation of a webhook: its key is not a qualified name: %s", key)
         return
@@ -199,7 +199,7 @@ def add_audit_annotation(context: RequestContext, key: str, value: str) -> None:
 
 
 def publish_warnings_and_annotations(hook: Webhook, response: AdmissionResponse, context: RequestContext) -> None:
-    """Passes on the audit annotations and warnings of a response (WIRE-H48)."""
+    """Adds the audit annotations and warnings of a webhook's response to the request (WIRE-H48)."""
     for key, value in response.annotations.items():
         add_audit_annotation(context, f"{hook.name}/{key}", value)
     for text in response.warnings:

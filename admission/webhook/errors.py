@@ -35,7 +35,7 @@ _NOT_ACCEPTABLE = "the server was unable to respond with a content type that the
 
 
 class CallFailed(Exception):
-    """The call returned no usable response; failurePolicy decides about the request. `code` is for metrics."""
+    """The call returned no usable response, so failurePolicy applies. `code` is for metrics."""
 
     def __init__(self, reason: str, *, code: int = 503) -> None:
         super().__init__(reason)
@@ -43,7 +43,7 @@ class CallFailed(Exception):
 
 
 class Unroutable(OSError):
-    """A Service has no address for the port; carries Kubernetes' message."""
+    """A Service has no address for the port. The text is that of Kubernetes."""
 
 
 def failed_call_error(name: str, failure: CallFailed) -> InternalError:

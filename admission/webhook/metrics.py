@@ -1,4 +1,4 @@
-"""Metrics of webhooks under the names that Kubernetes gives them (WIRE-I14)."""
+"""Metrics of webhooks, with the names of kube-apiserver (WIRE-I14)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WebhookType = Literal["admit", "validating"]
 ErrorType = Literal["calling_webhook_error", "apiserver_internal_error", "no_error"]
 
 _SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10, 25)
-# so that a webhook cannot create an unbounded number of series
+# limits the number of series that a webhook can create
 _LARGEST_CODE = 600
 
 

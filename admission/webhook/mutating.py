@@ -1,4 +1,4 @@
-"""MutatingAdmissionWebhook calls webhooks one after another, each with the object as the previous ones left it
+"""MutatingAdmissionWebhook calls webhooks one after another, each with the object that the previous one returned
 (WIRE-H41)."""
 
 from __future__ import annotations

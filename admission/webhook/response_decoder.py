@@ -105,9 +105,9 @@ def decode_review(body: bytes, version: str) -> Mapping[str, Any]:
         if not isinstance(value, str):
             raise _failed(f"{_FIRST}json: cannot unmarshal {_kind(value)} into Go struct field .{name} of type string")
     api_version, kind = types["apiVersion"], types["kind"]
-    wanted = f"{_GROUP}/{version}"
-    if (api_version or wanted, kind or "AdmissionReview") != (wanted, "AdmissionReview"):
-        raise _failed(_other_kind(api_version or wanted, kind or "AdmissionReview", version))
+    expected = f"{_GROUP}/{version}"
+    if (api_version or expected, kind or "AdmissionReview") != (expected, "AdmissionReview"):
+        raise _failed(_other_kind(api_version or expected, kind or "AdmissionReview", version))
     return {**types, **_struct(document, _review(version), "")}
 
 
@@ -131,11 +131,11 @@ def _scalar(body: bytes) -> Any:
 
 
 def _other_kind(api_version: str, kind: str, version: str) -> str:
-    known = {
+    kinds = {
         ("v1", "Status"): "v1.Status",
         **{(each, "AdmissionReview"): each.rpartition("/")[2] for each in _VERSIONS},
     }
-    found = known.get((api_version, kind))
+    found = kinds.get((api_version, kind))
     if found is None:
         return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{_SCHEME}"'
     found = found if "." in found else f"{found}.AdmissionReview"

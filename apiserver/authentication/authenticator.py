@@ -21,7 +21,7 @@ class Authenticator(Protocol):
     async def authenticate(self, context: RequestContext) -> User | None:
         """Returns the caller, or None if the request has no credential of this kind.
 
-        Raises AuthenticationError for an invalid credential, StatusError to end the request at once.
+        Raises AuthenticationError for an invalid credential, StatusError to reject the request immediately.
         """
         ...
 

@@ -40,20 +40,20 @@ class TokenReviewer:
     async def __call__(self, token: str) -> User:
         """Raises InvalidToken if the cluster rejects the token, AuthenticationError or StatusError if the review fails.
 
-        If the cluster rejects the review itself, for example with a 403 for the server's own account, the caller is
-        not told (ATTACK-02): the token counts as invalid.
+        If the cluster rejects the review itself, for example with a 403 for the server's own account, the token counts
+        as invalid, and the error is not disclosed to the caller (ATTACK-02).
         """
         spec: dict[str, Any] = {"token": token}
         if self.audiences:
             spec["audiences"] = list(self.audiences)
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
         try:
-            answer = await review.post_with_retries(self.post, body, self.backoff)
+            response = await review.post_with_retries(self.post, body, self.backoff)
         except StatusError as error:
             if error.code >= 500 or error.code == 429:
                 raise
             raise AuthenticationError(f"the cluster does not review the token: {error.message}") from error
-        return _user(answer.get("status") or {}, self.audiences)
+        return _user(response.get("status") or {}, self.audiences)
 
 
 class BearerTokenAuthenticator:

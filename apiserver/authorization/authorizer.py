@@ -100,7 +100,7 @@ class PrivilegedGroups:
 
 
 class AlwaysAllowPaths:
-    """Allows everybody a fixed set of non-resource paths, matched exactly (WIRE-B2)."""
+    """Allows all users, even anonymous ones, to access a fixed set of non-resource paths, matched exactly (WIRE-B2)."""
 
     def __init__(self, paths: Collection[str] = HEALTH_PATHS) -> None:
         self._paths = frozenset(paths)
@@ -125,13 +125,13 @@ def standard_authorizer(inner: Authorizer) -> UnionAuthorizer:
 
 
 def request_attributes(user: User, info: RequestInfo, query: Query) -> AccessAttributes:
-    """Returns the attributes of a request. An invalid selector is omitted: its 400 is raised later (WIRE-B8)."""
+    """Returns the attributes of a request. An invalid selector is omitted: the handler rejects it (WIRE-B8)."""
     if not info.is_resource:
         return AccessAttributes(user=user, verb=info.verb, path=info.path)
     fields: tuple[Requirement, ...] = ()
     labels: tuple[Requirement, ...] = ()
     if info.verb in _VERBS_WITH_SELECTORS:
-        fields = _requirements(_any_field, query.get("fieldSelector"))
+        fields = _requirements(_parse_field_selector_on_any_field, query.get("fieldSelector"))
         labels = _requirements(parse_label_selector, query.get("labelSelector"))
     return AccessAttributes(
         user=user,
@@ -209,7 +209,7 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
-def _any_field(text: str) -> FieldSelector:
+def _parse_field_selector_on_any_field(text: str) -> FieldSelector:
     return parse_field_selector(text, None)
 
 

@@ -60,8 +60,8 @@ class SubjectAccessReviewAuthorizer:
             "kind": "SubjectAccessReview",
             "spec": subject_access_review_spec(attributes),
         }
-        answer = await review.post_with_retries(self._post, body, self._backoff)
-        status = answer.get("status") or {}
+        response = await review.post_with_retries(self._post, body, self._backoff)
+        status = response.get("status") or {}
         denied = bool(status.get("denied"))
         return Decision(
             # only the boolean true allows, and a denial takes precedence

@@ -139,6 +139,6 @@ async def _with_unavailable_errors(fetch: Callable[[], Awaitable[V]]) -> V:
 
 
 def _retrieve_exception(call: asyncio.Task[V]) -> None:
-    """Marks the exception as retrieved: when the call fails, all its callers may have disconnected."""
+    """Keeps asyncio from logging an exception that no caller retrieved because all of them disconnected."""
     if not call.cancelled():
         call.exception()

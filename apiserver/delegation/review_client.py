@@ -35,9 +35,9 @@ def count_responses(review: ReviewCall, count: Callable[[int | None], None]) -> 
     async def post_and_count(body: Object) -> Object:
         code: int | None = None
         try:
-            answer = await review(body)
+            response = await review(body)
             code = _CREATED
-            return answer
+            return response
         except ServiceUnavailable:
             raise
         except StatusError as error:

@@ -71,8 +71,8 @@ class CachedObject:
         self.gzip_blocks = _NO_BLOCKS
 
     def drop_gzip_blocks(self) -> None:
-        """To be called when this is no longer the current state: the event history keeps the object for a while, and
-        its blocks would keep its neighbours alive."""
+        """Called when this is no longer the object's current state. The event history retains the object for a while,
+        and its blocks would keep neighbouring objects in memory."""
         self.gzip_blocks = _NO_BLOCKS
 
     @property

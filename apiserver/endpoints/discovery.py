@@ -130,7 +130,7 @@ def _by_name(groups: Iterable[ServedGroup]) -> dict[str, list[ServedGroup]]:
 
 
 def _server_addresses() -> dict[str, Any]:
-    """Empty: clients in any network use the address by which they have reached this server."""
+    """Empty, so that clients continue to use the address by which they reached this server."""
     return {"serverAddressByClientCIDRs": []}
 
 

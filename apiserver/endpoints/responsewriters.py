@@ -43,7 +43,7 @@ def json_response(
     """`document` as JSON, indented if `indent` is set or the client is a human's: curl, wget or a browser
     (WIRE-D73)."""
     body = to_json(document)
-    pretty = indent or _wants_pretty(context)
+    pretty = indent or _is_pretty_requested(context)
     return web.Response(
         body=_indented(body) if pretty else body + b"\n", status=code, headers={**(headers or {}), "Content-Type": JSON}
     )
@@ -113,7 +113,7 @@ def _list_pieces(view: View, items: Sequence[CachedObject], metadata: bytes, now
 
 
 def _chunks(items: Sequence[CachedObject]) -> Iterator[Sequence[CachedObject]]:
-    """Split the list into runs of about _PIECE_BYTES, which are written at a time."""
+    """Split the list into runs of about _PIECE_BYTES; each run becomes one piece of the response."""
     begin = size = 0
     for at, obj in enumerate(items):
         size += len(obj.json)
@@ -125,8 +125,8 @@ def _chunks(items: Sequence[CachedObject]) -> Iterator[Sequence[CachedObject]]:
 
 
 def _respond(context: RequestContext, pieces: Iterable[bytes], size: int, media: MediaType, code: int) -> web.Response:
-    """`size` is a lower bound of the body's size; small bodies are processed at once, large ones in threads or
-    pieces."""
+    """`size` is a lower bound of the body's size. Small bodies are built on the event loop; large ones are converted
+    in a thread, or sent piece by piece."""
     headers = {"Content-Type": media.type}
     if rewrite := _rewriter(context, media):
         if size < _SLOW_BYTES:
@@ -146,7 +146,7 @@ def _rewriter(context: RequestContext, media: MediaType) -> Callable[[bytes], by
     """The function that converts compact JSON to the requested format; None if compact JSON was requested."""
     if media.type == YAML:
         return _yaml
-    return _indented if media.pretty or _wants_pretty(context) else None
+    return _indented if media.pretty or _is_pretty_requested(context) else None
 
 
 async def _streamed(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
@@ -181,7 +181,7 @@ def _yaml(body: bytes) -> bytes:
     return text.encode()
 
 
-def _wants_pretty(context: RequestContext) -> bool:
+def _is_pretty_requested(context: RequestContext) -> bool:
     pretty = context.query.get("pretty")
     if pretty:
         return pretty in _TRUE

@@ -122,7 +122,7 @@ class FieldManager:
         if not managed and old["metadata"].get("uid"):
             return new
         if self._validate(old) or self._validate(new):
-            # fields of an object that does not match the schema cannot be told apart; validation rejects it later
+            # the fields of an object that does not match the schema cannot be identified; validation rejects it later
             return _with_entries(new, live.get("metadata", {}).get("managedFields"))
         managed = self._managed_after_update(old, new, managed, identity, now)
         return _with_managed_fields(new, managedfields.cap_update_managers(managed))
@@ -173,10 +173,10 @@ class FieldManager:
         root = self._atom
         last = ensure_named_fields_are_members(root, last)
         everything = self._named_fields(merged)
-        # owned fields come back if they were removed together with their container
+        # owned fields that were removed together with their container are restored
         retained = self._named_fields(remove_items(root, merged, last)) | ensure_named_fields_are_members(root, owned)
         pruned = self._named_fields(remove_items(root, merged, everything - retained))
-        # and so do fields of the container that the manager never applied
+        # and so are fields of the container that the manager never applied
         result: Object = remove_items(root, merged, (everything - pruned) & last)
         return result
 

@@ -1,4 +1,4 @@
-"""JSON of any nesting depth: values below MAX_OBJECT_NESTING levels are not parsed but kept as text.
+"""JSON of any nesting depth: values below MAX_OBJECT_NESTING levels are not parsed but stored as text.
 
 Kubernetes accepts objects with ten thousand levels (sigs.k8s.io/json), while orjson parses at most 1024 levels and
 encodes at most 254. One such object in a list must not hide the other objects.

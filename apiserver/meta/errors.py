@@ -194,8 +194,8 @@ class ApplyConflict(StatusError):
 
 
 class Invalid(StatusError):
-    """A 422 with all field errors of a kind at once (WIRE-D5). The message has each text once (WIRE-D6), and counts the
-    errors beyond the first 256 KiB of text."""
+    """A 422 that reports all field errors of an object together (WIRE-D5). The message contains each text once
+    (WIRE-D6), and only the number of the errors beyond the first 256 KiB of text."""
 
     def __init__(self, kind: GroupKind, name: str, errors: Sequence[FieldError]) -> None:
         causes = _causes(errors)
@@ -256,7 +256,7 @@ class Timeout(StatusError):
 
 
 class TooLargeResourceVersion(Timeout):
-    """The 504 for a resourceVersion of the future. Reflectors look for its cause (WIRE-D63)."""
+    """The 504 for a resourceVersion that the cache has not reached yet. Reflectors check its cause (WIRE-D63)."""
 
     def __init__(self, requested: int, current: int) -> None:
         super().__init__(

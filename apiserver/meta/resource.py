@@ -54,7 +54,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Age:
-    """A Table cell with the age of something that happened at `since`, in seconds of the epoch, 0 for unknown."""
+    """A Table cell that shows the time since `since`, in seconds of the epoch; 0 means unknown."""
 
     since: int
 
@@ -102,7 +102,7 @@ class Resource:
     content that clients may not send.
     `default` sets defaults that the schema cannot express, in place. It runs on every object that a client sends, so
     the field manager of the request owns the fields it sets.
-    `columns` stand between Name and Age in a Table, those with a priority after Age; with `replaces_default_columns`
+    `columns` are between Name and Age in a Table, those with a priority after Age; with `replaces_default_columns`
     the Table has no other columns. `cells` returns their values for an object, in the same order.
     `protobuf` describes Kubernetes' protobuf encoding of the kind; without it protobuf bodies are rejected (WIRE-E18).
     `selectable_fields` can be used in field selectors besides metadata.name and metadata.namespace (WIRE-D57).

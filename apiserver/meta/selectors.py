@@ -29,7 +29,7 @@ class Requirement:
     key: str
     operator: str
     values: tuple[str, ...] = ()
-    # the values may be ten thousand, and are looked up for each of ten thousand objects
+    # a selector may have ten thousand values, and each of ten thousand objects is looked up in them
     _set: frozenset[str] = field(init=False, repr=False, compare=False, default=frozenset())
 
     def __post_init__(self) -> None:

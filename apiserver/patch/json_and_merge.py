@@ -36,7 +36,7 @@ class PatchFailed(StatusError):
         super().__init__(422, "Invalid", text, details={})
         self.operation = operation
         self.document = document
-        """The document before the operation, None if it is not known."""
+        """The document before the operation, None if unknown."""
 
 
 def merge_patch(obj: Any, patch: Any) -> Any:
@@ -90,7 +90,7 @@ def json_patch(obj: Object, operations: Any, *, replace_adds: bool = False) -> O
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, LookupError, TypeError) as error:
         raise PatchFailed(operation, document) from error
     except RecursionError as error:
-        # together, operations can nest a document deeper than each of them is nested
+        # several operations together can nest the document deeper than each of them nests
         raise PatchFailed from error
     if not isinstance(document, dict) or nests_deeper_than(document, MAX_OBJECT_NESTING):
         raise PatchFailed

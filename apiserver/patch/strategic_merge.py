@@ -126,7 +126,7 @@ def _merge_list(existing: list[Any], patch: list[Any], strategy: _Strategy, orde
         present = {fieldpath.value_element(each) for each in existing}
         merged = [*existing, *(each for each in patch if fieldpath.value_element(each) not in present)]
         return sort_merged(
-            merged, existing=existing, wanted=patch if order is None else order, identity=ElementIdentity()
+            merged, existing=existing, order=patch if order is None else order, identity=ElementIdentity()
         )
     if not strategy.key:
         raise _malformed("cannot merge lists without merge key")
@@ -135,7 +135,7 @@ def _merge_list(existing: list[Any], patch: list[Any], strategy: _Strategy, orde
     if order is not None:
         identity.check_merge_keys(order)
     merged = _merge_elements(existing, patch, identity, strategy.items)
-    return sort_merged(merged, existing=existing, wanted=patch if order is None else order, identity=identity)
+    return sort_merged(merged, existing=existing, order=patch if order is None else order, identity=identity)
 
 
 def _apply_list_directives(existing: list[Any], patch: list[Any], identity: ElementIdentity) -> list[Any]:
@@ -181,7 +181,7 @@ def _reorder(current: dict[str, Any], name: str, order: Sequence[Any] | None, sc
         raise _malformed("cannot merge lists without merge key")
     identity = ElementIdentity(strategy.key if objects else "")
     identity.check_merge_keys(order)
-    current[name] = sort_merged(existing, existing=existing, wanted=order, identity=identity)
+    current[name] = sort_merged(existing, existing=existing, order=order, identity=identity)
 
 
 def _strip_directives(value: Any) -> Any:

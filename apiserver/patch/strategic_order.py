@@ -15,7 +15,7 @@ _Positioned = tuple[int | None, Any]
 
 @dataclass(frozen=True, slots=True)
 class ElementIdentity:
-    """Identifies the elements of a list: objects by their merge `key`, without one by the value itself."""
+    """Identifies the elements of a list: by the value of their merge `key` or, without a key, by the whole value."""
 
     key: str = ""
 
@@ -46,18 +46,18 @@ class ElementIdentity:
 
 
 def sort_merged(
-    merged: Sequence[Any], *, existing: Sequence[Any], wanted: Sequence[Any], identity: ElementIdentity
+    merged: Sequence[Any], *, existing: Sequence[Any], order: Sequence[Any], identity: ElementIdentity
 ) -> list[Any]:
-    """Sorts `merged`: elements of `wanted` in its order, the others in the order of `existing`.
+    """Sorts `merged`: elements of `order` in its order, the others in the order of `existing`.
 
-    Another element comes before an element of `wanted` if it did so in `existing`, and after it otherwise.
+    An element that is not in `order` precedes one of `order` if it did so in `existing`, and follows it otherwise.
     """
-    wanted_positions, existing_positions = identity.positions(wanted), identity.positions(existing)
+    order_positions, existing_positions = identity.positions(order), identity.positions(existing)
     named: list[tuple[int, _Positioned]] = []
     others: list[_Positioned] = []
     for each in merged:
         text = identity.text(each)
-        position = wanted_positions.get(text)
+        position = order_positions.get(text)
         positioned = existing_positions.get(text), each
         if position is not None:
             named.append((position, positioned))

@@ -1,5 +1,5 @@
-"""Wrong types in metadata, with the errors of Go's decoder: they are a 400, not a 422, because metadata is typed in Go
-(WIRE-D32)."""
+"""Type checks of metadata, with the errors of Go's decoder. A wrong type is a 400 instead of a 422, because metadata is
+a typed struct in Go (WIRE-D32)."""
 
 from __future__ import annotations
 

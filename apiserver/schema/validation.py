@@ -23,9 +23,9 @@ def schema_errors(schema: Schema, value: Any, path: str) -> list[FieldError]:
 def _errors(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
     if value is None and schema.get("nullable"):
         return
-    if wanted := _expected_type(schema, value):
+    if expected := _expected_type(schema, value):
         found = _json_type(value)
-        yield errors.type_invalid(path, found, f'{path} in body must be of type {wanted}: "{found}"')
+        yield errors.type_invalid(path, found, f'{path} in body must be of type {expected}: "{found}"')
         return
     if isinstance(value, dict):
         yield from _object_errors(schema, value, path)
@@ -45,11 +45,11 @@ def _expected_type(schema: Schema, value: Any) -> str:
     if schema.get("x-kubernetes-int-or-string"):
         fits = isinstance(value, (int, str)) and not isinstance(value, bool)
         return "" if fits else "integer,string"
-    wanted: str = schema.get("type", "")
-    if not wanted:
+    expected: str = schema.get("type", "")
+    if not expected:
         return ""
     found = _json_type(value)
-    return "" if found == wanted or (wanted == "number" and found == "integer") else wanted
+    return "" if found == expected or (expected == "number" and found == "integer") else expected
 
 
 def _object_errors(schema: Schema, value: Mapping[str, Any], path: str) -> Iterator[FieldError]:

@@ -55,7 +55,7 @@ class _Node:
         self.seen: set[tuple[type, Any]] = set()
 
     @property
-    def wants_key(self) -> bool:
+    def expects_key(self) -> bool:
         return isinstance(self.value, dict) and not self.has_key
 
 
@@ -92,13 +92,13 @@ class _Builder:
 
     def _scalar(self, event: yaml.ScalarEvent) -> Any:
         try:
-            return resolve_scalar(event, is_key=bool(self._open) and self._open[-1].wants_key)
+            return resolve_scalar(event, is_key=bool(self._open) and self._open[-1].expects_key)
         except ValueError as error:
             raise YamlError(f"line {_line(event)}: {error}") from error
 
     def _start(self, value: dict[str, Any] | list[Any], event: yaml.CollectionStartEvent) -> None:
         line = _line(event)
-        if self._open and self._open[-1].wants_key:
+        if self._open and self._open[-1].expects_key:
             raise YamlError(f"line {line}: invalid map key: an object or a list")
         if len(self._open) >= self._max_nesting:
             raise YamlError(f"line {line}: exceeded max depth of {self._max_nesting}")
@@ -136,7 +136,7 @@ class _Builder:
         if anchor not in self._anchors:
             raise YamlError(f"line {line}: unknown anchor '{anchor}' referenced")
         value = self._anchors[anchor]
-        if isinstance(value, (dict, list)) and self._open and self._open[-1].wants_key:
+        if isinstance(value, (dict, list)) and self._open and self._open[-1].expects_key:
             raise YamlError(f"line {line}: invalid map key: an object or a list")
         return self._copy(value)
 

@@ -28,8 +28,8 @@ _AUDIT_ID_LIMIT = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Api:
-    """All that the server serves: endpoints by (group, version) and 'resource[/subresource]', and responders for other
-    paths. `paths` lists the paths for the index at /."""
+    """Everything that the server serves: endpoints by (group, version) and 'resource[/subresource]', and responders for
+    other paths. `paths` lists the paths for the index at /."""
 
     endpoints: Mapping[tuple[str, str], Mapping[str, Endpoint]]
     responders: Sequence[Responder]
@@ -49,8 +49,8 @@ def build_app(api: Api, filters: Sequence[Filter]) -> web.Application:
 
 
 class _CatchAllResource(MatchedSubAppResource):
-    """The single route, which matches every path. aiohttp's own matching is bypassed: it takes time quadratic in the
-    length of the path, and fails on paths with line breaks and on invalid request targets."""
+    """The single route, which matches every path. aiohttp's own matching is bypassed, because it takes time quadratic
+    in the length of the path, and fails on paths with line breaks and on invalid request targets."""
 
     def __init__(self, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> None:
         super().__init__(Domain("everything"), web.Application())
@@ -64,7 +64,7 @@ async def _expect(http: web.Request) -> None:
     """Answer `Expect: 100-continue`. Other expectations are ignored, as RFC 9110 allows."""
     if http.headers.get("Expect", "").lower() == "100-continue":
         await http.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        # error_response.py takes a nonzero size for a response whose head has been sent
+        # error_response.py interprets a nonzero size as a response whose head has been sent
         http.writer.output_size = 0
 
 

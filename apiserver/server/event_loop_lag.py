@@ -17,7 +17,7 @@ _SECONDS = (0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 
 class EventLoopLag:
     """Records stalls of the event loop that are longer than the timer's period of 10 ms; each is underestimated by at
-    most that period. A slow callback and a lack of CPU time look the same, as they do to waiting clients."""
+    most that period. A slow callback and a lack of CPU time cannot be distinguished."""
 
     def __init__(self, registry: CollectorRegistry, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._stalls = Histogram(

@@ -16,8 +16,8 @@ from apiserver.request.context import RequestContext
 from apiserver.request.request_info import Query
 
 Check = Callable[[], Awaitable[str | None] | str | None]
-"""A check fails by raising. The error's text is logged, and returned only by the check's own path. A check that passes
-may return a note, which is shown in the verbose list of checks."""
+"""A check fails by raising an exception. Its text is logged, and returned only by the check's own path. A check that
+passes may return a note, which is shown in the verbose list of checks."""
 
 ENDPOINTS = ("healthz", "livez", "readyz")
 READINESS = ("readyz",)
@@ -40,7 +40,7 @@ class _NamedCheck:
 
 
 class HealthChecks:
-    """Checks run in the order in which they were added. `ping` is always there."""
+    """Checks run in the order in which they were added. `ping` is always included."""
 
     def __init__(self) -> None:
         self._checks: list[_NamedCheck] = []

@@ -94,7 +94,7 @@ class Listener:
         await self._requests.wait_finished(within=self._finish_timeout)
         await self._acceptor.close()
         await self._runner.cleanup()
-        await self._acceptor.emptied(within=self._close_timeout)
+        await self._acceptor.wait_closed(within=self._close_timeout)
 
 
 async def listen(

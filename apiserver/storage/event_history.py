@@ -23,7 +23,7 @@ class HistoryLimits:
     """An event is dropped if there are more than `events` and it is older than `seconds`, or if the objects of all
     events exceed `size` bytes.
 
-    10,000 events allow for one change of every object at the size that the server is built for. 75 seconds are more
+    10,000 events cover one change of every object at the scale that the server is designed for. 75 seconds are more
     than the minute between two bookmarks, so that a client that reads bookmarks can always resume.
     """
 

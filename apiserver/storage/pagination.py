@@ -72,7 +72,7 @@ def rewind(state: CacheState, events: Sequence[Event], rv: int) -> CacheState:
 
 
 class Snapshots:
-    """States that clients are paging through, referenced for five minutes.
+    """States that clients are paging through, retained for five minutes.
 
     There are at most 16: a state that was dropped can be rebuilt from the event history.
     """

@@ -29,7 +29,7 @@ class PendingWrites:
         self._deletions[key] = (uid, self._clock() + self._SECONDS)
 
     def deletion_observed(self, key: Key, uid: str) -> None:
-        """To be called when the cache observed the deletion of the object."""
+        """Called when the cache has observed the deletion of the object."""
         pending = self._deletions.get(key)
         if pending is not None and pending[0] == uid:
             del self._deletions[key]

@@ -54,7 +54,7 @@ class Visibility(Protocol):
 
     def change_since(self, rv: int, sent: tuple[float, float]) -> VisibilityChange | None:
         """The change for a client that received all events up to `rv`, the last of them between the two monotonic times
-        `sent`. It may report too much, never too little. None if it cannot be computed any more."""
+        `sent`. It may contain more namespaces than necessary, never fewer. None if it can no longer be computed."""
         ...
 
     def subscribe(self, callback: Callable[[VisibilityChange], None]) -> Callable[[], None]:

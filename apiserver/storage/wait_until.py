@@ -1,4 +1,4 @@
-"""Lets coroutines wait for a condition that synchronous code makes true."""
+"""Lets coroutines wait for a condition on state that synchronous code changes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class WaitUntil:
         self._waiting: set[asyncio.Future[None]] = set()
 
     def notify(self) -> None:
-        """Let all waiters check their conditions again. To be called after any change that a condition depends on."""
+        """Make all waiters check their conditions again. Call it after every change that a condition depends on."""
         waiting, self._waiting = self._waiting, set()
         for future in waiting:
             if not future.done():
                 future.set_result(None)
 
     async def wait(self, condition: Callable[[], bool], timeout: float) -> bool:
-        """Wait until `condition` is true, at most `timeout` seconds. Returns whether it is."""
+        """Wait until `condition` is true, at most `timeout` seconds. Returns whether it became true."""
         try:
             async with asyncio.timeout(timeout):
                 while not condition():

@@ -129,7 +129,7 @@ class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
 
     def terminate_if_behind(self, since: int) -> None:
         """End the watch if the history has dropped its next event: the client does not read, and its pending events
-        must not be kept in memory for it alone."""
+        must not occupy memory only for this watch."""
         first = self._pending[0] if self._pending else None
         if isinstance(first, Event) and _cache_rv_of(first) <= since and not self._ended:
             self._pending.clear()

@@ -1,4 +1,4 @@
-"""Indexes the open watches by namespace and name, so that an event is offered only to watches that may select it."""
+"""Indexes the open watches by namespace and name, so that an event is passed only to watches that may select it."""
 
 from __future__ import annotations
 

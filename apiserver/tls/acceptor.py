@@ -1,7 +1,7 @@
-"""Accepts connections, and starts a protocol on each of them once its TLS handshake is done.
+"""Accepts connections, and starts a protocol on each of them once its TLS handshake is complete.
 
-Accepting and handshakes yield to the event loop after every step, so that a crowd of new clients delays nobody. How
-a handshake is done and a transport made is decided by the ServerTls: on the socket itself, or by asyncio.
+Accepting and handshakes yield to the event loop after every step, so that many new clients do not delay the connected
+ones. The ServerTls performs the handshake and creates the transport.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from apiserver.tls.transport import DISCARD_BYTES
 
 _LOG = logging.getLogger("apiserver.accepting")
 _BACKLOG: Final = 1024
-# Errors of accept() that concern this process or machine, not the connection.
+# Errors of accept() that are caused by this process or machine, not by the connection.
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _RECOVERY_SECONDS: Final = 1.0
-# The answer of Go's servers, and so of Kubernetes' own.
+# The response of Go's HTTP servers, kube-apiserver included.
 _NOT_HTTPS: Final = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
 
 
 class Acceptor:
-    """An open port. `handshake` is the seconds that a client has for its handshake, and to read a last answer."""
+    """An open port. A client has `handshake` seconds for its part of the handshake, and to read the last response."""
 
     def __init__(
         self, bound: socket.socket, tls: ServerTls, protocol: Callable[[], asyncio.Protocol], *, handshake: float
@@ -56,7 +56,7 @@ class Acceptor:
             handshake.cancel()
         await asyncio.gather(*handshakes, return_exceptions=True)
 
-    async def emptied(self, *, within: float) -> None:
+    async def wait_closed(self, *, within: float) -> None:
         """Wait until all connections are closed, at most `within` seconds, then abort the remaining ones."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within):
@@ -89,7 +89,7 @@ class Acceptor:
     async def _connect(self, plain: socket.socket) -> None:
         try:
             timer = HandshakeTimer(plain, self._handshake)
-            # A client that sends nothing costs nothing yet.
+            # no TLS state is allocated for clients that send nothing
             await timer.wait_for_client()
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await self._tls.connect(
@@ -102,16 +102,16 @@ class Acceptor:
             )
         except (OSError, TimeoutError, HandshakeFailed) as error:
             self._tls.on_handshake_error()
-            _dismiss(plain, _NOT_HTTPS if isinstance(error, HandshakeFailed) and error.is_http else b"")
+            _send_and_close(plain, _NOT_HTTPS if isinstance(error, HandshakeFailed) and error.is_http else b"")
         except BaseException:
             plain.close()
             raise
 
 
-def _dismiss(plain: socket.socket, answer: bytes) -> None:
-    """Send a last answer and close the socket. Unread bytes of the client are read first: they would make the kernel
-    reset the connection, and the client would lose the answer."""
+def _send_and_close(plain: socket.socket, response: bytes) -> None:
+    """Send a last response and close the socket. Bytes that the client sent are read first: if they were unread, the
+    kernel would reset the connection, and the client would lose the response."""
     with plain, suppress(OSError):
-        plain.send(answer)
+        plain.send(response)
         plain.shutdown(socket.SHUT_WR)
         plain.recv(DISCARD_BYTES)

@@ -1,9 +1,8 @@
-"""A listener's TLS with asyncio's own transports: the fallback of `--tls-transport asyncio`.
+"""TLS with asyncio's own transports: the fallback that `--tls-transport asyncio` selects.
 
-It uses nothing but documented APIs of asyncio and ssl, at the price of speed and memory (transport.py has figures) and
-of these differences: a client certificate that no client CA issued fails the handshake instead of getting a 401; the
-handshake does not name the client CAs; TLS 1.2 sessions can be resumed; before Python 3.13, intermediates that a client
-sends are not seen.
+It uses only documented APIs of asyncio and ssl, but is slower and needs more memory (transport.py has figures). Other
+differences: a client certificate that no client CA issued fails the handshake instead of getting a 401; the handshake
+does not name the client CAs; TLS 1.2 sessions can be resumed; before Python 3.13, intermediates of clients are ignored.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ _HTTP_METHODS: Final = frozenset({b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b
 
 
 class AsyncioServerTls(ServerTls):
-    """TLS by Python's ssl, between the memory buffers of the event loop."""
+    """TLS with Python's ssl, which encrypts between memory buffers of the event loop."""
 
     _context: ssl.SSLContext
 
     def _use(self, pair: KeyPair, client_cas: bytes) -> None:
-        # OpenSSL's own context has the better messages for a pair or a bundle that cannot be used.
+        # called only to validate: its errors are clearer than those of ssl
         make_context(pair, client_cas)
         self._context = _make_context(pair, client_cas)
 
@@ -50,7 +49,7 @@ class AsyncioServerTls(ServerTls):
         loop = asyncio.get_running_loop()
         try:
             await loop.connect_accepted_socket(
-                lambda: _Observed(protocol, opened, closed),
+                lambda: _ObservedProtocol(protocol, opened, closed),
                 plain,
                 ssl=self._context,
                 ssl_handshake_timeout=timer.left,
@@ -60,8 +59,8 @@ class AsyncioServerTls(ServerTls):
             raise HandshakeFailed(str(error)) from error
 
 
-class _Observed(asyncio.Protocol):
-    """Makes a protocol once its connection is established, and reports when that is opened and closed."""
+class _ObservedProtocol(asyncio.Protocol):
+    """Creates the actual protocol once the connection is established, and reports its opening and closing."""
 
     _inner: asyncio.Protocol
     _transport: asyncio.Transport
@@ -77,7 +76,7 @@ class _Observed(asyncio.Protocol):
         self._closed = closed
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports do not inherit from asyncio's.
+        # uvloop's transports are not subclasses of asyncio's
         self._transport = cast(asyncio.Transport, transport)
         self._inner = self._protocol()
         self._opened(self._transport)
@@ -116,7 +115,7 @@ def _make_context(pair: KeyPair, client_cas: bytes) -> ssl.SSLContext:
 
 
 def _load_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
-    """Python's ssl reads keys from files only. This file is in memory, and has no name."""
+    """Load the pair from an anonymous file in memory, because Python's ssl reads keys only from files."""
     content = pair.key.rstrip() + b"\n" + pair.certificate
     descriptor = os.memfd_create("serving-certificate")
     try:

@@ -23,7 +23,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CA_LIFETIME = timedelta(days=3650)
 LIFETIME = timedelta(days=365)
-# Tolerates clocks of peers that are slow: they would reject a certificate that is not valid yet.
+# Peers whose clocks are slow would reject a certificate as not valid yet.
 _BACKDATE = timedelta(minutes=5)
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 

@@ -17,14 +17,14 @@ Sleep = Callable[[float], Awaitable[object]]
 
 
 async def follow_files(certificate: Path, key: Path, tls: ServerTls, *, sleep: Sleep = asyncio.sleep) -> None:
-    """Reload the pair whenever its files change, until cancelled. A pair that is half written is read again later."""
-    seen = None
+    """Reload the pair whenever its files change, until cancelled. An incomplete pair is read again later."""
+    loaded = None
     while True:
-        now = await asyncio.to_thread(_stamp, certificate, key)
-        if now is not None and now != seen:
+        current = await asyncio.to_thread(_file_versions, certificate, key)
+        if current is not None and current != loaded:
             try:
                 tls.replace_certificate(await asyncio.to_thread(read_pair, certificate, key))
-                seen = now
+                loaded = current
             except (OSError, ValueError) as error:
                 _LOG.warning("the serving certificate cannot be reloaded: %s", error)
         await sleep(_POLL_SECONDS)
@@ -40,21 +40,21 @@ async def follow_file(path: Path, changed: Callable[[bytes], None], *, sleep: Sl
 
     `changed` may raise ValueError to reject the content; it is then called again at the next poll.
     """
-    seen = None
+    loaded = None
     while True:
-        now = await asyncio.to_thread(_stamp, path)
-        if now is not None and now != seen:
+        current = await asyncio.to_thread(_file_versions, path)
+        if current is not None and current != loaded:
             try:
                 changed(await asyncio.to_thread(path.read_bytes))
-                seen = now
+                loaded = current
             except (OSError, ValueError) as error:
                 _LOG.warning("%s cannot be reloaded: %s", path.name, error)
         await sleep(_POLL_SECONDS)
 
 
-def _stamp(*paths: Path) -> tuple[tuple[int, int, int], ...] | None:
-    """A value that differs once a file changed, None if one is missing. Kubernetes replaces mounted Secrets by a
-    symbolic link, so the inode counts too."""
+def _file_versions(*paths: Path) -> tuple[tuple[int, int, int], ...] | None:
+    """A value that changes with the files, None if one is missing. It includes the inodes, because Kubernetes updates a
+    mounted Secret by replacing a symbolic link."""
     try:
         stats = [path.stat() for path in paths]
     except OSError:

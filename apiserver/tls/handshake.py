@@ -1,4 +1,4 @@
-"""Waiting for a socket during a TLS handshake, within the time that a client has for its part."""
+"""Waits for a socket during a TLS handshake, and limits the time that the client takes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import socket
 
 
 class HandshakeTimer:
-    """The seconds that a client has left. They pass while the server waits for the client, and at no other time.
+    """Counts down the seconds that a client has left, only while the server waits for the client.
 
-    Among thousands of clients that connect at once, the last ones would otherwise be cut while they wait their turn.
+    Otherwise, if thousands of clients connected simultaneously, the last ones would time out before they were served.
     """
 
     def __init__(self, plain: socket.socket, seconds: float) -> None:
@@ -17,7 +17,7 @@ class HandshakeTimer:
         self.left = seconds
 
     async def wait_for_client(self, *, writing: bool = False) -> None:
-        """Wait until the socket is readable, or writable. Raises TimeoutError."""
+        """Wait until the socket is readable or, with `writing`, writable. Raises TimeoutError."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         async with asyncio.timeout(self.left):

@@ -1,4 +1,4 @@
-"""A listener's TLS with OpenSSL working on the sockets itself: the default of `--tls-transport`."""
+"""TLS by OpenSSL directly on the sockets: the default of `--tls-transport`."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ from apiserver.tls.server_context import HandshakeFailed, ServerTls
 from apiserver.tls.transport import TlsTransport, reason_of
 
 CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
-"""Of TLS 1.2; those of TLS 1.3 are all good."""
-# SSL_MODE_ENABLE_PARTIAL_WRITE, which pyOpenSSL turns on and has no name for.
+"""The ciphers of TLS 1.2. Those of TLS 1.3 are not restricted."""
+# SSL_MODE_ENABLE_PARTIAL_WRITE, which pyOpenSSL enables but does not export
 _PARTIAL_WRITE: Final = 1
 
 
 class OpenSslServerTls(ServerTls):
-    """TLS by OpenSSL on the connections' own sockets (transport.py).
+    """TLS by OpenSSL on the sockets of the connections (transport.py).
 
-    It asks clients for a certificate, names the client CAs as acceptable issuers, and requires none. No certificate
-    fails the handshake: whether a CA vouches for it is decided for each request (x509.py), where a bad certificate is
-    a 401 (WIRE-A21).
+    Clients are requested, but not required, to send a certificate of one of the client CAs. The handshake accepts any
+    certificate; x509.py verifies it for each request and rejects an invalid one with 401 (WIRE-A21).
     """
 
     _context: SSL.Context
@@ -39,7 +38,7 @@ class OpenSslServerTls(ServerTls):
         self, pair: KeyPair, client_cas: bytes = b"", *, on_handshake_error: Callable[[], None] = lambda: None
     ) -> None:
         super().__init__(pair, client_cas, on_handshake_error=on_handshake_error)
-        self._turn = asyncio.Lock()
+        self._handshake_lock = asyncio.Lock()
 
     def _use(self, pair: KeyPair, client_cas: bytes) -> None:
         self._context = make_context(pair, client_cas)
@@ -62,7 +61,7 @@ class OpenSslServerTls(ServerTls):
     ) -> None:
         tls = self.accept(plain)
         try:
-            await self._shake_hands(tls, timer)
+            await self._do_handshake(tls, timer)
         except SSL.Error as error:
             reason = reason_of(error)
             raise HandshakeFailed(reason, is_http=reason == "http request") from error
@@ -70,11 +69,11 @@ class OpenSslServerTls(ServerTls):
         opened(transport)
         transport.start()
 
-    async def _shake_hands(self, tls: SSL.Connection, timer: HandshakeTimer) -> None:
+    async def _do_handshake(self, tls: SSL.Connection, timer: HandshakeTimer) -> None:
         """Raises SSL.Error, OSError or TimeoutError."""
         while True:
-            # A step takes milliseconds: one at a time, and other callbacks of the event loop between two of them.
-            async with self._turn:
+            # a step takes milliseconds, so the event loop runs other callbacks between any two steps
+            async with self._handshake_lock:
                 await asyncio.sleep(0)
                 try:
                     tls.do_handshake()
@@ -87,19 +86,19 @@ class OpenSslServerTls(ServerTls):
 
 
 def make_context(pair: KeyPair, client_cas: bytes) -> SSL.Context:
-    """Raises ValueError for a pair that does not fit together, or a bad bundle of CAs."""
+    """Raises ValueError if the key does not belong to the certificate, or for an invalid CA bundle."""
     context = SSL.Context(SSL.TLS_SERVER_METHOD)
     context.set_min_proto_version(SSL.TLS1_2_VERSION)
     context.set_cipher_list(CIPHERS.encode())
-    # A resumed session would not show the client's certificates again.
+    # a resumed session does not contain the certificates of the client
     context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
     context.set_options(SSL.OP_NO_TICKET | SSL.OP_NO_RENEGOTIATION | SSL.OP_CIPHER_SERVER_PREFERENCE)
-    # HTTP messages state their own length, so a truncated TLS stream cannot go unnoticed.
+    # HTTP messages carry their own length, so truncation is detected without TLS
     context.set_options(SSL.OP_IGNORE_UNEXPECTED_EOF)
     context.set_alpn_select_callback(_http_1_1)
-    # Most connections are idle watches.
+    # saves memory, because most connections are idle watches
     context.set_mode(SSL.MODE_RELEASE_BUFFERS)
-    # With partial writes, a large answer would return to Python after each record of 16 KiB.
+    # with partial writes, sending a large response would return to Python after each record of 16 KiB
     context.clear_mode(_PARTIAL_WRITE)
     _load(context, pair)
     authorities = parse_bundle(client_cas)
@@ -121,7 +120,7 @@ def _load(context: SSL.Context, pair: KeyPair) -> None:
     except (TypeError, UnsupportedAlgorithm) as error:
         raise ValueError(f"the private key cannot be used: {error}") from error
     if not isinstance(key, RSAPrivateKey | EllipticCurvePrivateKey | Ed25519PrivateKey):
-        raise ValueError("the private key is of a type that does not serve")
+        raise ValueError("the type of the private key is not supported")
     try:
         context.use_certificate(chain[0])
         for each in chain[1:]:
@@ -129,11 +128,11 @@ def _load(context: SSL.Context, pair: KeyPair) -> None:
         context.use_privatekey(key)
         context.check_privatekey()
     except SSL.Error as error:
-        raise ValueError(f"certificate and key do not serve: {reason_of(error)}") from error
+        raise ValueError(f"certificate and key cannot be used: {reason_of(error)}") from error
 
 
 def _accept_any(*_: object) -> bool:
-    """Certificates are verified for each request, not in the handshake."""
+    """Accepts every certificate: it is verified for each request, not in the handshake."""
     return True
 
 

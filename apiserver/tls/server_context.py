@@ -12,7 +12,7 @@ from apiserver.tls.handshake import HandshakeTimer
 
 
 class HandshakeFailed(Exception):
-    """The client did not complete the handshake. `is_http`: it sent an HTTP request without TLS."""
+    """The client did not complete the handshake. `is_http` is set if it sent an HTTP request without TLS."""
 
     def __init__(self, message: str, *, is_http: bool = False) -> None:
         super().__init__(message)
@@ -70,7 +70,7 @@ class ServerTls(ABC):
         opened: Callable[[asyncio.Transport], None],
         closed: Callable[[asyncio.Transport], None],
     ) -> None:
-        """Do the handshake on an accepted socket, and start a protocol on it.
+        """Perform the handshake on an accepted socket, and start a protocol on it.
 
         `linger` is the number of seconds that a client has to read the remaining data after the connection is closed.
         `opened` and `closed` are called with the connection's transport. Raises HandshakeFailed, OSError or

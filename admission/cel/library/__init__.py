@@ -1,1 +1,1 @@
-"""Kubernetes' CEL function libraries (pkg/cel/library), a file each."""
+"""Kubernetes' CEL function libraries (pkg/cel/library), one per file."""

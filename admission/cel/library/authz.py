@@ -46,7 +46,7 @@ def authorizer_variable(attributes: Attributes) -> OpaqueValue:
     return make(_AUTHORIZER, account="", requestResource={**own, **about})
 
 
-# the account of checks that are for the request's user rather than for a service account
+# the account of a check on behalf of the request's own user; other checks name a service account
 _REQUEST_USER = ""
 
 

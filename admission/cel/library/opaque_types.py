@@ -1,7 +1,7 @@
-"""Opaque CEL types, such as quantities and IP addresses, for which the library accepts no value from Python functions.
+"""Opaque CEL types, such as quantities and IP addresses, which Python functions cannot return to the library directly.
 
-A value is a map that names its kind under the key `KIND`. Its fields are canonical, so that maps are equal exactly
-where Kubernetes' values are.
+A value is a map with its type under the key `KIND`. Its fields are canonical, so that two maps are equal if and only if
+the values in Kubernetes are.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STRINGS = Type.List(Type.STRING)
 
 
 class FunctionError(Exception):
-    """A function failed; carries Kubernetes' message."""
+    """A function failed. The text is that of Kubernetes."""
 
 
 def make(kind: str, **fields: Any) -> OpaqueValue:
@@ -53,7 +53,7 @@ def function(name: str, *overloads: Callable[[str], cel.Overload]) -> cel.Functi
 def overload(
     returns: Type, *parameters: Type, impl: Callable[..., Any] | None, member: bool = False
 ) -> Callable[[str], cel.Overload]:
-    """Without `impl`, the function is bound with each evaluation."""
+    """Without `impl`, the function is bound for each evaluation."""
 
     def named(name: str) -> cel.Overload:
         kinds = "_".join(parameter.name().lower() for parameter in parameters)

@@ -34,7 +34,7 @@ _DURATION = re.compile(f"(?P<sign>[+-]?)(?P<terms>0|(?:{_NUMBER}{_UNIT})+)", re.
 class RequestDeadline:
     """Ends requests that take too long with a 504 (WIRE-D29, WIRE-D72, WIRE-I9).
 
-    A write goes on if its client disconnects, until it finishes or reaches its deadline.
+    A write whose client disconnects continues until it finishes or reaches its deadline.
     """
 
     def __init__(self, *, limit: float = _LIMIT, write_limit: float = WRITE_SECONDS) -> None:

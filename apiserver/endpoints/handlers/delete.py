@@ -82,7 +82,7 @@ def _delete_options_document(options: DeleteOptions) -> dict[str, Any]:
 
 
 def _success_status(resource: Resource, obj: Object) -> Object:
-    """The Status that answers a delete that removed the object (WIRE-D22)."""
+    """The Status that is returned for a delete that removed the object (WIRE-D22)."""
     metadata = obj["metadata"]
     details = {"name": metadata["name"], "group": resource.group, "kind": resource.plural, "uid": metadata["uid"]}
     return {

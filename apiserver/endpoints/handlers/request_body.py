@@ -24,14 +24,14 @@ from apiserver.serializer.decoder import DecodedBody, check_media_type, decode, 
 
 MAX_BYTES = 3 * 1024 * 1024
 MAX_VALUES = 20_000
-"""The limit of values in one object. A write takes about 40 microseconds per value in all (ATTACK-13)."""
+"""The maximum number of values in one object. A write takes about 40 microseconds per value in total (ATTACK-13)."""
 _MAX_STRICT_ERRORS = 100
 _TYPE = ("apiVersion", "kind")
 
 
 async def read(context: RequestContext, *, limit: int = MAX_BYTES) -> bytes:
-    """The whole body. Raises RequestEntityTooLarge over `limit` bytes; if the request has a Content-Length, before
-    reading."""
+    """The whole body. Raises RequestEntityTooLarge if it exceeds `limit` bytes; if the request has a Content-Length,
+    before the body is read."""
     http = context.http
     if (http.content_length or 0) > limit:
         raise errors.RequestEntityTooLarge(f"limit is {limit}")

@@ -48,8 +48,8 @@ async def update(context: RequestContext, scope: RequestScope) -> web.StreamResp
 
 
 def check_identity(context: RequestContext, obj: Object, key: Key) -> None:
-    """Check that a PUT's or a patched object has the name, namespace and a possible resourceVersion of the object that
-    the URL names. Raises BadRequest."""
+    """Check that an updated or patched object has the name and namespace of the URL, and that its resourceVersion, if
+    set, is valid. Raises BadRequest."""
     body.check_name(obj, key.name, key.namespace)
     _check_resource_version(obj)
     if warning := meta.dedup_owner_references(obj):

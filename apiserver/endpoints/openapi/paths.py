@@ -152,10 +152,10 @@ class _Builder:
 
     def _on_object(self, form: _Verb, kind: Resource, subject: str, *, part: str = "") -> _Operation:
         schema = ref(definition_name(kind))
-        answer = meta_ref("Status") if form is _DELETE else schema
+        response = meta_ref("Status") if form is _DELETE else schema
         bodies = {"patch": _body(meta_ref("Patch"), types=PATCH_TYPES), "delete": _OPTIONS, "get": None}
         body = bodies.get(form.method, _body(schema))
-        return self._operation(form, subject, answer, body=body, part=part, kind=kind)
+        return self._operation(form, subject, response, body=body, part=part, kind=kind)
 
     def _watch(self) -> Iterator[_Operation]:
         if "watch" in self._verbs:
@@ -174,7 +174,7 @@ class _Builder:
         self,
         form: _Verb,
         subject: str,
-        answer: Schema,
+        response: Schema,
         *,
         body: Mapping[str, Any] | None = None,
         produces: Sequence[str] = _OBJECT_TYPES,
@@ -189,7 +189,7 @@ class _Builder:
             "description": form.description.format(kind=self._resource.kind, part=part),
             "operationId": form.operation_id.format(group=_camel(self._group), subject=subject),
             "parameters": list(form.parameters),
-            "responses": _responses(form.codes, answer, produces),
+            "responses": _responses(form.codes, response, produces),
             "x-kubernetes-action": form.action,
             "x-kubernetes-group-version-kind": {"group": kind.group, "kind": kind.kind, "version": kind.version},
         }

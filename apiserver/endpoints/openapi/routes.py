@@ -160,7 +160,7 @@ def _encode(document: Mapping[str, Any]) -> StaticDocument:
 
 
 def _cache_headers(requested_hash: str, document: StaticDocument) -> dict[str, str]:
-    """Headers that let clients cache the document for ever if they requested it by its current hash.
+    """Headers that let clients cache the document indefinitely if they requested it by its current hash.
 
     Under another hash the document is served without them: Kubernetes would redirect, which an aggregator rejects
     (WIRE-C3, WIRE-C38).

@@ -58,7 +58,7 @@ def _merge_items(list_type: ListType, live: Sequence[Any], config: Sequence[Any]
         current[element] = None if element in current else item
     applied = dict(list_type.with_path_elements(config))
     pending = deque(applied)
-    wanted = deque(element for element in applied if element in current)
+    in_both = deque(element for element in applied if element in current)
     merged: list[Any] = []
 
     def apply_next() -> str:
@@ -71,11 +71,11 @@ def _merge_items(list_type: ListType, live: Sequence[Any], config: Sequence[Any]
     for element, item in list_type.with_path_elements(live):
         if element not in applied:
             merged.append(item)
-        elif wanted and wanted[0] == element:
-            wanted.popleft()
+        elif in_both and in_both[0] == element:
+            in_both.popleft()
             while apply_next() != element:
                 continue
-        elif not wanted and pending:
+        elif not in_both and pending:
             apply_next()
     while pending:
         apply_next()

@@ -83,7 +83,7 @@ class Port:
 
     async def close(self) -> None:
         await self.acceptor.close()
-        await self.acceptor.emptied(within=0.0)
+        await self.acceptor.wait_closed(within=0.0)
         for client in self._clients:
             client.transport.abort()
             with suppress(OSError):
@@ -346,7 +346,7 @@ async def test_closing_the_port_drops_unfinished_handshakes(port: OpenPort) -> N
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection("127.0.0.1", opened_port.acceptor.port)
         assert not server.transport.is_closing()
-        await opened_port.acceptor.emptied(within=0.0)
+        await opened_port.acceptor.wait_closed(within=0.0)
         assert await server.lost is None
 
 
