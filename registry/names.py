@@ -13,7 +13,7 @@ GROUP = "apps.cozystack.io"
 VERSION = "v1alpha1"
 KIND = "Tenant"
 
-# Boolean fields of a Tenant's spec that enable a service. `gateway` is separate, for it may also be unset.
+# Boolean fields of a Tenant's spec that enable a service. `gateway` is separate, because it may also be unset.
 SERVICE_FLAGS = ("etcd", "monitoring", "ingress", "seaweedfs", "computeplane")
 
 ROOT_NAME = "root"

@@ -26,7 +26,7 @@ FORMAT_ERROR = "quantities must match the regular expression '^([+-]?[0-9.]+)([e
 def parse(quantity: str | int) -> Fraction:
     """The exact value as Kubernetes stores it: rounded away from zero to whole 1n, and limited to 2^63-1.
 
-    Raises ValueError with the text that Kubernetes has for it.
+    Raises ValueError with the message of Kubernetes.
     """
     if isinstance(quantity, int):
         return max(-_LARGEST, min(_LARGEST, Fraction(quantity)))

@@ -1,1 +1,1 @@
-"""The cluster that state is kept in: its client, and informers over its objects (client-go's rest and tools/cache)."""
+"""The client of the cluster, which stores all state, and informers (client-go's rest and tools/cache)."""

@@ -135,7 +135,7 @@ class HttpClusterClient:
         field_selector: str = "",
     ) -> str:
         selection = {"labelSelector": label_selector, "fieldSelector": field_selector}
-        # kube-apiserver reads `limit` beside a resourceVersion as a request for exactly that version
+        # with both `limit` and a resourceVersion, kube-apiserver would list exactly that version
         has_version = resource_version not in ("", "0")
         start = {"resourceVersionMatch": "NotOlderThan"} if has_version else {"limit": str(_PAGE)}
         url = self._url(res.path(namespace), {**selection, **start, "resourceVersion": resource_version})
@@ -354,7 +354,8 @@ class HttpClusterClient:
 
 
 class _Unauthorized(Exception):
-    """The cluster rejected the credentials of this process, which is not an error of the client that it serves."""
+    """kube-apiserver rejected the credentials of this process. Clients get ClusterUnreachable for it instead of a
+    401."""
 
 
 def _write_query(dry_run: bool, field_manager: str) -> dict[str, str]:

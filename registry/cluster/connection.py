@@ -14,7 +14,7 @@ from yarl import URL
 from registry.cluster.kubernetes_asyncio_shim import ConfigException, Configuration, RESTClientObject, config
 
 _READ_BUFFER = 2 * 1024 * 1024
-# The exceptions with which the library fails on an invalid kubeconfig, documented and accidental ones.
+# The exceptions that the library raises for an invalid kubeconfig; not all of them are documented.
 _UNREADABLE = (ConfigException, OSError, YAMLError, AttributeError, LookupError, TypeError, ValueError)
 
 

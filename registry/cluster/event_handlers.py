@@ -23,8 +23,8 @@ class EventHandler(Protocol):
         ...
 
     def apply(self, type: str, obj: Object, rv: int) -> None:
-        """Receives an event: `type` is ADDED, MODIFIED or DELETED. `obj` must not be changed; a deleted object comes in
-        its last state."""
+        """Receives an event: `type` is ADDED, MODIFIED or DELETED. `obj` is read-only; for DELETED it is the last
+        state of the object."""
         ...
 
     def bookmark(self, rv: int) -> None:
@@ -126,8 +126,8 @@ class ProjectionByNamespace(SyncingHandler, Generic[V]):
         return self._values.get(namespace, {})
 
     def put(self, key: Key, value: V | None) -> bool:
-        """Sets or removes a value without calling `on_change`, and returns whether it differs. Called directly with the
-        result of a write, it keeps the event of that write from being reported."""
+        """Sets or removes a value without calling `on_change`, and returns whether it differs. After a call with the
+        result of a write, the event of that write is not reported."""
         values = self._values.get(key.namespace, {})
         if values.get(key.name) == value:
             return False

@@ -34,11 +34,11 @@ _VERY_SHORT_SECONDS = 1.0
 
 
 class Informer:
-    """`store` has the objects, unless `store_objects` is False because the handlers store what they need.
+    """`store` contains the objects. With `store_objects=False` it stays empty: the handlers store what they need.
 
-    `transform` returns the object that the store and the handlers see; it does not modify its argument. Of the first
-    complete list, `listed` is set when it has arrived, `synced` when the handlers have processed it, and `late_synced`
-    when the late handlers have, too.
+    `transform` returns the object that the store and the handlers see; it does not modify its argument. `listed` is set
+    when the first complete list has been received, `synced` when the handlers have processed it, and `late_synced` when
+    the late handlers have processed it, too.
     """
 
     def __init__(
@@ -178,15 +178,15 @@ class Informer:
             handler.set_cluster_error(error)
 
     async def _list(self) -> None:
-        """Lists all objects, if possible from kube-apiserver's watch cache: lists from etcd cost it many times as
-        much."""
+        """Lists all objects, if possible from kube-apiserver's watch cache: a list from etcd is many times as
+        expensive."""
         encoded: dict[Key, bytes] = {}
 
-        def take(item: Object) -> None:
+        def collect(item: Object) -> None:
             encoded[key_of(item)] = encode(self._transform(self._with_type(item)))
 
         rv = await self._cluster.each_list_item(
-            self._resource, self._namespace, visit=take, resource_version=self._list_from, **self._selectors
+            self._resource, self._namespace, visit=collect, resource_version=self._list_from, **self._selectors
         )
         await self._replace(encoded, int(rv))
 
@@ -290,4 +290,4 @@ class Informer:
 
 
 async def _nothing() -> None:
-    """The default of `delay_late_handlers`."""
+    """The default of `_before_late_handlers`."""

@@ -120,7 +120,7 @@ class InformerFactory:
             await asyncio.Event().wait()
 
     async def _watch_availability(self, availability: _WatchedAvailability) -> None:
-        """Waits until the kind is served, and later follows it to another version.
+        """Waits until the kind is served, and later switches to another version if only that is still served.
 
         A kind that is no longer served in any version counts as unchanged: a starting kube-apiserver may omit CRDs for
         a moment, and treating them as removed would delete everything that depends on them."""

@@ -1,4 +1,4 @@
-"""The interface to the cluster: the Kubernetes API that this server is aggregated into and keeps its state in.
+"""The interface to the cluster: the Kubernetes API that this server is aggregated into, and that stores its state.
 
 Responses are plain JSON objects. An error response is raised as the StatusError that kube-apiserver sent; callers
 translate it into an error of their own resource.
@@ -103,7 +103,7 @@ class WatchEvent(NamedTuple):
 
 
 class ClusterUnreachable(errors.ServiceUnavailable):
-    """There was no usable response. The exception's cause tells why; it is for the log and not for clients."""
+    """There was no usable response. The reason is the exception's cause, which is logged and not sent to clients."""
 
     def __init__(self, message: str = "kube-apiserver cannot be reached", *, retry_after: int = 1) -> None:
         super().__init__(message, retry_after=retry_after)

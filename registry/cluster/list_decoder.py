@@ -1,8 +1,8 @@
 """Decodes the items of a List document one at a time from a byte stream, so that it is never in memory as a whole.
 
-orjson is several times as fast as a parser that reports where a value ends, so the end of an item is guessed: at the
-text with which the items of this list begin. The guess is right if the text up to there parses as an object, because
-no proper prefix of a JSON object is one.
+orjson is several times as fast as a parser that reports where a value ends, but has to be passed exactly one value. So
+the end of an item is guessed: at the next occurrence of the text with which items of this list begin. The guess is
+right if the text up to there parses as an object, because no proper prefix of a JSON object is one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from registry.cluster.watch_decoder import MAX_OBJECT_SIZE, MalformedStream
 
 _DECODER = json.JSONDecoder()
 _SPACE = " \t\r\n"
-# The common beginning of all items ends with this text, within so many characters.
+# The text with which all items of a list begin: it ends with _METADATA, and has at most _MAX_BEGINNING characters.
 _METADATA = '"metadata":{'
 _MAX_BEGINNING = 200
 

@@ -97,7 +97,7 @@ class ObjectStore:
 
 
 def key_of(obj: Object) -> Key:
-    """The key of an object. Its strings are interned, because many kinds and indexes have the same names."""
+    """The key of an object. Its strings are interned, because the same names occur in many kinds and indexes."""
     metadata = obj["metadata"]
     return Key(intern(metadata.get("namespace") or ""), intern(metadata["name"]))
 

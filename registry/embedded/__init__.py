@@ -1,1 +1,1 @@
-"""A Kubernetes API server with its controllers in this process, over SQLite: for trying out, development and CI."""
+"""A Kubernetes API server with its controllers in this process, over SQLite: for evaluation, development and CI."""

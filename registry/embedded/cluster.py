@@ -1,6 +1,6 @@
 """The embedded cluster: a Kubernetes API and its controllers in this process, over one SQLite file.
 
-It is meant for trying out, development and CI.
+It is meant for evaluation, development and CI.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ FOREGROUND = "foregroundDeletion"
 
 
 class Finalization(Protocol):
-    """The place of a kind's finalizers, and the marks of objects that are being deleted."""
+    """Finds the finalizers of a kind's objects, and changes an object when its deletion begins."""
 
     def has_finalizers(self, obj: Object) -> bool:
         """True if finalizers block the removal of the object."""
@@ -37,7 +37,7 @@ class MetadataFinalizers:
 
 @dataclass(frozen=True, slots=True)
 class DeletionOutcome:
-    """The object after a DELETE; with `removed` it is to be removed from the storage."""
+    """The object after a DELETE. If `removed` is true, the caller removes it from the storage."""
 
     object: Object
     changed: bool
@@ -86,14 +86,15 @@ def precondition_mismatch(preconditions: Preconditions, current: Object) -> str:
 
 def propagation_finalizers(finalizers: Sequence[str], options: DeleteOptions) -> list[str]:
     """The finalizers of an object after a DELETE with these options (WIRE-D90)."""
-    orphan, foreground = _wanted(finalizers, options)
+    orphan, foreground = _requested_propagation(finalizers, options)
     others = [each for each in finalizers if each not in (ORPHAN, FOREGROUND)]
     propagation = [*([ORPHAN] if orphan else []), *([FOREGROUND] if foreground else [])]
     unchanged = sorted(propagation) == sorted(each for each in finalizers if each in (ORPHAN, FOREGROUND))
     return list(finalizers) if unchanged else [*others, *propagation]
 
 
-def _wanted(finalizers: Sequence[str], options: DeleteOptions) -> tuple[bool, bool]:
+def _requested_propagation(finalizers: Sequence[str], options: DeleteOptions) -> tuple[bool, bool]:
+    """Returns whether dependents are orphaned, and whether they are deleted in the foreground."""
     if options.orphan_dependents is not None:
         return options.orphan_dependents, False
     match options.propagation_policy:

@@ -1,6 +1,7 @@
 """A lock for each object, taken by writes that are retried after a conflict.
 
-Without it all of them would retry at once, one would win each round, and the last ones would run out of attempts.
+Without it all of them would retry simultaneously, one would win each round, and the last ones would run out of
+attempts.
 """
 
 from __future__ import annotations

@@ -116,9 +116,9 @@ class Database:
         found: tuple[Sequence[Row], int] = await self._call(lambda tables: (tables.rows(resource), tables.revision))
         return found
 
-    async def row(self, place: StorageKey) -> Row | None:
+    async def row(self, key: StorageKey) -> Row | None:
         """The stored object, read after all writes that were requested before."""
-        found: Row | None = await self._call(lambda tables: tables.row(place))
+        found: Row | None = await self._call(lambda tables: tables.row(key))
         return found
 
     async def contains_uid(self, uid: str) -> bool:

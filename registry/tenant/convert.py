@@ -40,7 +40,7 @@ from registry.tenant.types import Condition, EffectiveGateway, EffectiveHost
 
 API_VERSION = f"{GROUP}/v1alpha1"
 _CONDITIONS = ("Ready", "Released", "WorkloadsReady")
-# every Tenant matches this label in a selector, although it is not shown, as a Namespace does
+# a label that every Namespace has: selectors match it on Tenants, too, although it is not shown
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
 _SPEC_DEFAULTS: Mapping[str, Any] = {"host": "", **dict.fromkeys(SERVICE_FLAGS, False), "schedulingClass": ""}
@@ -214,11 +214,11 @@ def _status(release: Object, key: Key) -> Object:
     return status
 
 
-def _conditions(own: object, found: object) -> list[Object]:
+def _conditions(from_helm: object, from_reconciler: object) -> list[Object]:
     """Ready, Released and WorkloadsReady from Flux's helm-controller, overridden by the reconciler's conditions of the
     same type."""
-    helm = {type_: each for type_, each in _by_type(own).items() if type_ in _CONDITIONS}
-    by_type = helm | _by_type(found)
+    helm = {type_: each for type_, each in _by_type(from_helm).items() if type_ in _CONDITIONS}
+    by_type = helm | _by_type(from_reconciler)
     return [by_type[type_] for type_ in sorted(by_type)]
 
 

@@ -25,7 +25,7 @@ class ReleaseCache:
         self._recent: OrderedDict[Key, bytes] = OrderedDict()
 
     def add(self, key: Key, release: Object) -> None:
-        """Adds the result of a read or write. Only the most recent ones stay."""
+        """Adds the result of a read or write. Only the most recent ones are cached."""
         self._recent[key] = bytes(memoryview(deepjson.dumps(_without_status(release))))
         self._recent.move_to_end(key)
         if len(self._recent) > _RECENT:

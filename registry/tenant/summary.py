@@ -1,4 +1,4 @@
-"""The fields of a Tenant that admission and the controllers decide by, as a small immutable value. Pure."""
+"""The fields of a Tenant on which admission and the controllers base decisions, as a small immutable value. Pure."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class TenantTree(BaseTenantTree):
         return self._root_host
 
     def change_root_host(self, root_host: str) -> None:
-        """Changes the domain of the platform. Callers notify those that depend on effective hosts."""
+        """Changes the domain of the platform. The caller notifies components that depend on effective hosts."""
         self._root_host = root_host
         self._update_hosts(each for each in self if each.is_root)
 

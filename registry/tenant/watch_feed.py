@@ -77,7 +77,8 @@ class TenantFeed(EventHandler):
         self.cluster_error = error
 
     def cluster_answered(self) -> None:
-        """Reports a successful call, so that the informer reconnects at once and the cache gets the written object."""
+        """Reports a successful call, so that the informer reconnects immediately and the cache gets the written
+        object."""
         if self.cluster_error is not None:
             self._retry()
 

@@ -13,7 +13,7 @@ from registry.tenantnamespace.convert import is_tenant_namespace, to_tenant_name
 
 
 class TenantNamespaceFeed(EventHandler):
-    """The event handler of the informer. `cluster_error` tells why the cluster cannot be watched, None if it can."""
+    """The event handler of the informer. `cluster_error` is the reason why the cluster cannot be watched, or None."""
 
     def __init__(self, cache: WatchCache) -> None:
         self._cache = cache

@@ -1,4 +1,4 @@
-"""Visibility by RBAC, kept up to date for each identity by the changes of roles and bindings that affect it."""
+"""Visibility by RBAC, updated for each identity when a role or binding that affects it changes."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class _RbacUserVisibility:
         if rv < self._history.first_rv:
             return None
         first, last = sent
-        # a watcher got this version after recording started, even if no event tells when
+        # the watcher received `rv` after recording started, even if the cache does not know when
         start = max(first - _MARGIN_SECONDS, self._history.started_at)
         states = self._history.states_between(start, last, frozenset(subjects_of(self.user)))
         if states is None:

@@ -1,4 +1,4 @@
-"""Computes the namespaces that RBAC lets a user see. Pure.
+"""Computes the namespaces that are visible to a user by RBAC. Pure.
 
 The result equals that of SubjectAccessReviews for `get` in each namespace (R-327 to R-343).
 """

@@ -125,7 +125,7 @@ class TokenController:
         annotations = secret["metadata"].get("annotations") or {}
         uid = annotations.get(SERVICE_ACCOUNT_UID)
         if account is None:
-            # a Secret that has never had an account may be created before it
+            # a Secret without the uid has never had an account: it may be created before its account
             if uid:
                 await self._secrets.delete(key, secret, DeleteOptions())
             return

@@ -75,7 +75,7 @@ class SigningKey:
             decoded = jwt.decode_complete(token, self._public, algorithms=[_ALGORITHM], options=_SIGNATURE_ONLY)
         except (jwt.PyJWTError, ValueError, RecursionError) as error:
             raise InvalidServiceAccountToken(str(error)) from error
-        # Only this header is ever signed, so none of its fields is the sender's to choose.
+        # This key signs no other header, so a token with another header is not ours.
         if decoded["header"] != self._header:
             raise InvalidServiceAccountToken("signed with another key")
         claims: dict[str, Any] = decoded["payload"]

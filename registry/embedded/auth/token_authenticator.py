@@ -42,7 +42,7 @@ class ServiceAccountTokens:
 
 class TokenAuthenticator:
     """Authenticates by `Authorization: Bearer`. Results are not cached, so that deleting an account or a Secret takes
-    effect at once."""
+    effect immediately."""
 
     def __init__(self, tokens: ServiceAccountTokens) -> None:
         self._tokens = tokens

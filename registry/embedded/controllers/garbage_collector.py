@@ -102,7 +102,7 @@ class GarbageCollector:
 
     async def _delete(self, node: Node, action: DeleteObject) -> None:
         for uid in action.absent_owners:
-            # the graph learns of an object shortly after it is stored
+            # the graph is updated only after an object is stored, so it may lack the owner
             if await self._database.contains_uid(uid):
                 self._worker.add(node.uid)
                 return

@@ -75,8 +75,9 @@ class NamespaceController:
 
 
 def _with_conditions(status: Object, remaining: Mapping[SqliteBackend, list[Object]]) -> Object:
-    """Returns the status with conditions for the remaining contents. A condition that is the same keeps its time."""
-    # kube-controller-manager writes the dot also if the group is empty
+    """Returns the status with conditions for the remaining contents. An unchanged condition keeps its
+    lastTransitionTime."""
+    # kube-controller-manager writes the dot even if the group is empty
     counts = {
         f"{backend.resource.plural}.{backend.resource.group}": len(objects) for backend, objects in remaining.items()
     }

@@ -1,4 +1,4 @@
-"""Defaulting and validation of the core group's kinds, as far as a Kubernetes client can tell the difference. Pure."""
+"""Defaulting and validation of the core group's kinds, as far as clients can observe it. Pure."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class NamespaceValidation(NoValidation):
 
 
 class NamespaceFinalization:
-    """spec.finalizers also keep a Namespace: the finalizer `kubernetes` stands for its contents."""
+    """spec.finalizers block the removal of a Namespace, too: the finalizer `kubernetes` stands for its contents."""
 
     def has_finalizers(self, obj: Object) -> bool:
         return bool(obj["metadata"].get("finalizers") or (obj.get("spec") or {}).get("finalizers"))

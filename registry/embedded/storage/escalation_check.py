@@ -31,7 +31,8 @@ class RoleEscalationCheck:
             return
         wanted = list(parse_rules(new.get("rules")))
         if new.get("aggregationRule"):
-            # labels decide later which rules this role gets, so the user needs all permissions
+            # the role gets the rules of all roles that match its selectors, now or later, so the user needs all
+            # permissions
             wanted += ALL_RULES
         _reject_missing_permissions(self.index, user, namespace, wanted, self.resource, name)
 
