@@ -14,7 +14,7 @@ def main() -> None:
     options = parse_command_line(sys.argv[1:], os.environ)
     match options:
         case ServeOptions():
-            # imported late, so that `version` and a bad flag answer without loading the server's libraries
+            # imported late, so that `version` and invalid flags do not load the server's libraries
             from tenant_apiserver.serve import serve
 
             raise SystemExit(serve(options))

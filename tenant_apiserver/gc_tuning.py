@@ -30,7 +30,7 @@ async def freeze_gc(informers: Sequence[Informer]) -> None:
     gc.freeze()
     for informer in informers:
         await informer.late_synced.wait()
-    # a full collection would stop the process for longer than the garbage of the first lists is worth
+    # the garbage of the first lists is too little to justify the long pause of a full collection
     gc.collect(1)
     gc.freeze()
 
@@ -38,7 +38,7 @@ async def freeze_gc(informers: Sequence[Informer]) -> None:
 async def trim_malloc() -> None:
     """Periodically returns free memory to the operating system, which glibc does not do after peaks of use.
 
-    Returns at once with other C libraries, which lack `malloc_trim`.
+    Returns immediately with other C libraries, which lack `malloc_trim`.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     while trim is not None:

@@ -10,7 +10,8 @@ from typing import Any
 import orjson
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-# -v 0 logs warnings and errors, 1 also the life of the process, 3 every request (as in Kubernetes), 4 debug records.
+# -v 0 logs warnings and errors, 1 also start and stop of the process, 3 every request (as in Kubernetes), 4 debug
+# records.
 _REQUESTS_FROM = 3
 _DEBUG_FROM = 4
 

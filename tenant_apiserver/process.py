@@ -175,7 +175,7 @@ async def _wait_until_synced(informers: Sequence[Informer], seconds: float) -> N
 
 
 async def _wait_for_all(events: Iterable[asyncio.Event], seconds: float) -> None:
-    """Waits until all events are set, or the time is over."""
+    """Waits until all events are set, or the time has expired."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             for event in events:
@@ -211,7 +211,7 @@ def tenant_groups(tenants: TenantApi) -> list[ServedGroupVersion]:
 
 
 def admission_observer(metrics: Metrics) -> DurationObserver:
-    """Records the duration of admission in the metric that Kubernetes has for it (WIRE-I14)."""
+    """Records the duration of admission in the metric of kube-apiserver (WIRE-I14)."""
 
     def observe(*, name: str, operation: str, phase: Phase, rejected: bool, seconds: float) -> None:
         metrics.observe_admission(name, phase, operation, rejected=rejected, seconds=seconds)

@@ -38,7 +38,7 @@ class DelegatedAuthentication(NoOpEventHandler):
     """Handles events of the ConfigMap and provides the current settings.
 
     `from_flags` takes precedence; parts that it leaves empty come from the cluster. If a CA does not parse, or a list
-    is not a JSON list of strings, the previous settings stay.
+    is not a JSON list of strings, the previous settings stay in force.
     """
 
     def __init__(self, *, from_flags: ClusterAuthenticationInfo, on_change: Callable[[bytes], None]) -> None:

@@ -1,4 +1,4 @@
-"""Parses the command line. Every flag has an environment variable; a bad value is one line and exit status 2.
+"""Parses the command line. Every flag has an environment variable. An invalid value ends with one line and status 2.
 
 Flags have the names that Kubernetes' own servers use. A flag that was renamed still works under its old name.
 """
@@ -144,7 +144,7 @@ class CommonOptions:
     log_format: str
     v: int
     deprecations: tuple[str, ...] = ()
-    """A line for the log for each deprecated flag or environment variable that is set."""
+    """A log line for each deprecated flag or environment variable that is set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +232,8 @@ def _add(command: argparse.ArgumentParser, flag: _Flag) -> None:
 
 
 def _value(prog: str, flag: _Flag, arguments: Mapping[str, str | None], environment: Mapping[str, str]) -> Any:
-    """A flag beats an environment variable. Among flags, as among variables, both names must agree."""
+    """A flag takes precedence over an environment variable. If a current and a deprecated name of the same sort are
+    set, their values must be equal."""
     by_flag = {name: arguments[_attribute(name)] for name in flag.names}
     by_variable = {f"${_variable(name)}": environment.get(_variable(name)) for name in flag.names}
     for texts in (by_flag, by_variable):

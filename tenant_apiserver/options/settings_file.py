@@ -78,13 +78,13 @@ class SettingsFile:
         return self._error
 
     async def follow(self) -> None:
-        """Polls the file until cancelled; returns at once without a file."""
+        """Polls the file until cancelled; returns immediately without a file."""
         if self._path is None:
             return
         before: bytes | str | None = None
         while True:
             content = await asyncio.to_thread(_read, self._path)
-            # read the same twice: a file that is being written is not loaded half
+            # the content must be the same in two polls, so that a partially written file is not loaded
             if content == before != self._processed:
                 await self._load(content)
             before = content
@@ -122,7 +122,7 @@ def _read(path: Path) -> bytes | str:
 
 
 def _parse_changed(content: bytes | str) -> PlatformSettings:
-    """Rejects an empty file: it would mean the defaults, and is more likely a mistake."""
+    """Rejects an empty file: it would mean the defaults, but is more likely a mistake."""
     if isinstance(content, str):
         raise ValueError(content)
     if not content.strip():

@@ -79,7 +79,7 @@ class Controllers:
         self._idle = not controllers
 
     async def run(self) -> None:
-        """Runs until cancelled; returns at once if no controller was chosen."""
+        """Runs until cancelled; returns immediately if no controller was chosen."""
         if self._idle:
             return
         # the informers that the API serves from come first, so that the server becomes ready early

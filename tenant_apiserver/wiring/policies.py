@@ -178,7 +178,7 @@ class ClusterPolicies:
         )
 
     def describe(self) -> str:
-        """Names the policies whose expressions do not compile, for readyz, which is public: without the expressions."""
+        """Lists the policies whose expressions do not compile, without the expressions, because readyz is public."""
         broken = [f"{name} ({len(problems)})" for name, problems in self.source.problems.items()]
         return f"expressions that do not compile in: {', '.join(broken)}" if broken else ""
 

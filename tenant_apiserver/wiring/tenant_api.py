@@ -66,8 +66,8 @@ def tenant_api(
     """Builds the Tenant API over a cluster; the caller runs its informers.
 
     `root_host` is the domain of the root tenant if the settings have none. The plugins of `cluster_admission` run after
-    those of Tenants. `reviews` decides who sees what; without it the cluster's RBAC objects do. `finalizer` is true if
-    a controller runs that new Tenants must wait for when they are deleted.
+    those of Tenants. `reviews` decides about visibility; without it the cluster's RBAC objects do. With `finalizer`,
+    new Tenants get a finalizer, which a running controller must remove when they are deleted.
     """
     strategy, limits = TenantStrategy(), history or HistoryLimits()
     namespace_cache = WatchCache(tenant_namespace_resource(), history=limits)

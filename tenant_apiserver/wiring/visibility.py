@@ -1,4 +1,4 @@
-"""Builds the sources that decide who sees which Tenants and TenantNamespaces: from RBAC objects, or from reviews."""
+"""Builds the visibility sources of Tenants and TenantNamespaces, from RBAC objects or SubjectAccessReviews."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ NAMESPACES = VisibilityCriterion("", "namespaces", by_name=True)
 
 @dataclass(frozen=True, kw_only=True)
 class VisibilitySources:
-    """A user who may `get` Tenants in a namespace sees them and the namespace; one who may `get` it sees it, too."""
+    """Tenants are visible to users who may `get` Tenants in their namespace, and a namespace also to users who may
+    `get` the Namespace."""
 
     tenants: VisibilitySource
     namespaces: VisibilitySource
@@ -65,8 +66,8 @@ def by_reviews(
 
 
 def _strip(obj: Object) -> Object:
-    """Keeps only the fields that decide about access, to save memory, and the label that names an object's manager: the
-    controller of Tenants shares the informer of RoleBindings."""
+    """Removes all fields except those that RBAC depends on, to save memory, and the label that names the manager of an
+    object, because the controller of Tenants shares the informer of RoleBindings."""
     metadata = {
         name: value for name in ("name", "namespace", "resourceVersion") if (value := obj["metadata"].get(name))
     }

@@ -49,8 +49,8 @@ class ClusterWebhooks:
         )
 
     def describe(self) -> str:
-        """Names the webhooks whose matchConditions do not compile, for readyz, which is public: without the
-        expressions."""
+        """Lists the webhooks whose matchConditions do not compile, without the expressions, because readyz is
+        public."""
         problems = {**self._mutating.problems, **self._validating.problems}
         broken = [f"{name} ({len(found)})" for name, found in problems.items()]
         return f"matchConditions that do not compile in: {', '.join(broken)}" if broken else ""
