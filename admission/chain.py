@@ -38,8 +38,8 @@ class MutatingPlugin(Plugin, Protocol):
 @runtime_checkable
 class GuardingPlugin(Plugin, Protocol):
     def guard(self, attributes: Attributes) -> AbstractAsyncContextManager[None]:
-        """A context that is entered here and left when the write is done, so that it encloses the plugins that follow.
-        Raises StatusError."""
+        """A context that is entered before the following plugins run, and exited when the write is done. Raises
+        StatusError."""
         ...
 
 

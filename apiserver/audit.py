@@ -44,11 +44,11 @@ def event(
         "level": "Metadata",
         "auditID": context.audit_id,
         "stage": stage,
-        "requestURI": _clean(context.http.raw_path),
+        "requestURI": _replace_surrogates(context.http.raw_path),
         "verb": info.verb,
         "user": _user(user) if identified else {},
         "sourceIPs": source_ips(context),
-        "userAgent": _agent(context.http.headers.get("User-Agent", "")),
+        "userAgent": _truncated_user_agent(context.http.headers.get("User-Agent", "")),
     }
     if context.impersonator is not None:
         document["impersonatedUser"] = _user(context.user)
@@ -63,8 +63,8 @@ def event(
         )
     if status is not None:
         document["responseStatus"] = {"metadata": {}, **status}
-    document["requestReceivedTimestamp"] = _micro(received)
-    document["stageTimestamp"] = _micro(datetime.now(UTC))
+    document["requestReceivedTimestamp"] = _micro_time(received)
+    document["stageTimestamp"] = _micro_time(datetime.now(UTC))
     if context.annotations:
         document["annotations"] = dict(context.annotations)
     return document
@@ -72,7 +72,7 @@ def event(
 
 def response_status(error: StatusError) -> dict[str, Any]:
     """The responseStatus of a failed request."""
-    status = {"status": "Failure", "message": _clean(error.message), "reason": error.reason}
+    status = {"status": "Failure", "message": _replace_surrogates(error.message), "reason": error.reason}
     return {**_non_empty(**status), "code": error.code}
 
 
@@ -80,11 +80,11 @@ def source_ips(context: RequestContext) -> list[str]:
     """The addresses of X-Forwarded-For, then X-Real-Ip if not among them, then the peer's address unless it is equal to
     the last one (WIRE-I18)."""
     headers = context.http.headers
-    found = [ip for part in headers.get("X-Forwarded-For", "").split(",") if (ip := _ip(part))]
-    real = _ip(headers.get("X-Real-Ip", ""))
+    found = [ip for part in headers.get("X-Forwarded-For", "").split(",") if (ip := _canonical_ip(part))]
+    real = _canonical_ip(headers.get("X-Real-Ip", ""))
     if real and real not in found:
         found.append(real)
-    remote = _ip(context.http.remote or "")
+    remote = _canonical_ip(context.http.remote or "")
     if remote and (not found or found[-1] != remote):
         found.append(remote)
     return found
@@ -174,21 +174,21 @@ def _non_empty(**fields: Any) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value}
 
 
-def _agent(text: str) -> str:
-    return _clean(text if len(text) <= _AGENT_LIMIT else f"{text[:_AGENT_LIMIT]}...TRUNCATED")
+def _truncated_user_agent(text: str) -> str:
+    return _replace_surrogates(text if len(text) <= _AGENT_LIMIT else f"{text[:_AGENT_LIMIT]}...TRUNCATED")
 
 
-def _clean(text: str) -> str:
-    """Replace surrogates, which stand for bytes that are not UTF-8: JSON cannot represent them."""
+def _replace_surrogates(text: str) -> str:
+    """Replace surrogates, which represent bytes that are not UTF-8 and cannot be encoded as JSON."""
     return text.encode("utf-8", "replace").decode()
 
 
-def _ip(text: str) -> str:
+def _canonical_ip(text: str) -> str:
     try:
         return str(ipaddress.ip_address(text.strip()))
     except ValueError:
         return ""
 
 
-def _micro(moment: datetime) -> str:
+def _micro_time(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

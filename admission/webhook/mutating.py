@@ -82,7 +82,7 @@ class _MutationRun:
             if hook.reinvoked:
                 self._reinvocable.add(index)
 
-    async def _call(self, hook: Webhook, target: Target, place: str) -> bool:
+    async def _call(self, hook: Webhook, target: Target, annotation_suffix: str) -> bool:
         """Calls the webhook; returns whether it changed the object."""
         attributes, started = self._matcher.attributes, time.monotonic()
         work = self._patched_object(hook, self._matcher, target)
@@ -90,9 +90,9 @@ class _MutationRun:
         attributes.context.webhook_seconds += time.monotonic() - started
         mutated = outcome.value is not None and not equal(outcome.value, attributes.object)
         mutation = {"configuration": hook.configuration, "webhook": hook.name, "mutated": mutated}
-        add_audit_annotation(attributes.context, f"{_MUTATION}{place}", go_json(mutation))
+        add_audit_annotation(attributes.context, f"{_MUTATION}{annotation_suffix}", go_json(mutation))
         if outcome.failed_open:
-            add_audit_annotation(attributes.context, f"{_FAILED_OPEN}{place}", hook.name)
+            add_audit_annotation(attributes.context, f"{_FAILED_OPEN}{annotation_suffix}", hook.name)
         if outcome.error is not None:
             raise outcome.error
         if outcome.value is not None:

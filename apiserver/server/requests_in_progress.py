@@ -12,8 +12,8 @@ RequestHandler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class RequestsInProgress:
-    """A request handler that counts requests. aiohttp stops reading a connection that it shuts down, and a request
-    whose body is still being sent would never finish, so aiohttp's shutdown must come after `wait_finished`."""
+    """A request handler that counts requests. Call `wait_finished` before aiohttp's shutdown, which stops reading from
+    connections, so that a request whose body is still being sent would never finish."""
 
     def __init__(self, handler: RequestHandler) -> None:
         self._handler = handler

@@ -21,8 +21,8 @@ def relist_events(
     """The events from the `cached` state at `cached_rv` to `objects` at `rv`, in an order in which they can have
     happened.
 
-    The list does not say at which version an object was deleted. Each deletion gets the earliest version that no other
-    change has: a watch that resumes from it on another replica may receive a deletion twice, but never misses one.
+    A list does not contain the versions of deletions. Each deletion gets the earliest version that no other change has:
+    a watch that resumes from it on another replica may receive a deletion twice, but never misses one.
     """
     listed = {obj.key: obj for obj in objects}
     changes = []

@@ -1,6 +1,6 @@
 """Restricts lists and watches to the namespaces that a user may see. The set can change while clients watch.
 
-An object of a cluster-scoped resource stands for the namespace of the same name, and is visible if that namespace is.
+An object of a cluster-scoped resource represents the namespace of the same name, and is visible if that namespace is.
 """
 
 from __future__ import annotations

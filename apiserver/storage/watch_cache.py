@@ -79,7 +79,7 @@ class WatchCache:
             pass
 
     async def replace_cooperatively(self, objects: Sequence[CachedObject], rv: int) -> None:
-        """As `replace`, but yields to the event loop; meanwhile readers see the changes one after the other."""
+        """As `replace`, but yields to the event loop, so that readers see the changes one by one."""
         async for _ in iterate_cooperatively(self._replace(objects, rv), clock=self._clock):
             pass
 
@@ -106,7 +106,7 @@ class WatchCache:
                 self._commit(Event("DELETED", obj, current, self._clock()))
         else:
             if current is not None and current.uid != obj.uid:
-                # the event of the deletion is missing; it happened at some version in between (WIRE-F19)
+                # the DELETED event was missed; the deletion happened at some version in between (WIRE-F19)
                 deleted = at_version(self.resource, current, self.rv + 1)
                 self._commit(Event("DELETED", deleted, current, self._clock()))
                 current = None
@@ -114,7 +114,7 @@ class WatchCache:
         self.advance(obj.rv)
 
     def advance(self, rv: int) -> None:
-        """The cache is complete up to `rv`: its source sent a bookmark."""
+        """Record that the cache is complete up to `rv`, for example after a bookmark of its source."""
         self.rv = max(self.rv, rv)
         self._changes.notify()
 
@@ -129,7 +129,7 @@ class WatchCache:
         self._pending_writes.expect_version(rv)
 
     def expect_deletion(self, key: Key, uid: str) -> None:
-        """Let reads wait for a deletion whose resourceVersion is not known."""
+        """Let reads wait for a deletion whose resourceVersion is unknown."""
         self._pending_writes.expect_deletion(key, uid)
 
     def close(self) -> None:

@@ -95,7 +95,7 @@ class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
         self._on_terminate: Callable[[], None] | None = None
         self._loop = asyncio.get_running_loop()
         self._time = self._loop.time
-        # watches that started together must not all end together (WIRE-F4)
+        # watches that started simultaneously must not all end simultaneously (WIRE-F4)
         seconds = timeout_seconds or random.uniform(_DEFAULT_SECONDS, 2 * _DEFAULT_SECONDS)
         self.deadline = self._time() + seconds
         self._bookmark_interval = bookmark_interval
@@ -118,8 +118,8 @@ class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
             self._notify()
 
     def add_visibility_events(self, events: Sequence[VisibilityEvent]) -> None:
-        """Queue the events of a changed visibility. A bookmark follows, because the resourceVersions of these events do
-        not say from where the watch can resume."""
+        """Queue the events of a changed visibility, and a bookmark: a watch cannot resume from the resourceVersions of
+        these events."""
         if not events or self._ended:
             return
         self._pending.extend(events)
