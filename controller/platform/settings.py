@@ -1,4 +1,4 @@
-"""The platform's settings, as its YAML file has them: the keys of Cozystack's platform Package, and our own."""
+"""The platform's settings, structured like their YAML file: keys of Cozystack's platform Package, and our own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ATTACHED_NAMESPACES = (
     "default",
 )
 WRONG_KEY = "wrong_key"
-"""The type of a validation error whose message begins with the key that is wrong."""
+"""The type of a validation error whose message begins with the invalid key."""
 PASSTHROUGH_SERVICES = ("api", "vm-exportproxy", "cdi-uploadproxy")
 _RELEASE = ReleaseSettings()
 
@@ -102,7 +102,7 @@ class Dns01(_Section):
 
 
 class Certificates(_Section):
-    """With `wildcard_secret_name`, no certificates are requested: that Secret holds them."""
+    """With `wildcard_secret_name`, no certificates are requested: that Secret contains them."""
 
     solver: Literal["http01", "dns01"] = "http01"
     issuer_name: str = "letsencrypt-prod"
@@ -112,8 +112,8 @@ class Certificates(_Section):
 
     @model_validator(mode="after")
     def _check_issuer_and_provider(self) -> Certificates:
-        """Checks only the keys that a provider cannot work without: other mistakes show at the challenge (R-162,
-        R-166)."""
+        """Checks only the keys that a provider cannot work without: cert-manager reports other mistakes at the
+        challenge (R-162, R-166)."""
         if self.issuer_name not in {*ACME_SERVERS, *self.acme_servers}:
             known = ", ".join(sorted({*ACME_SERVERS, *self.acme_servers}))
             raise _key_error(
@@ -128,7 +128,7 @@ class Certificates(_Section):
 
 
 def _key_error(key: str, reason: str) -> PydanticCustomError:
-    """The error of a rule about several keys of a section. It names the wrong one, relative to the section."""
+    """An error about keys of a section that do not fit together. It names the invalid key, relative to the section."""
     return PydanticCustomError(WRONG_KEY, "{key}: {reason}", {"key": key, "reason": reason})
 
 
@@ -217,7 +217,7 @@ class PlatformSettings(_Section):
 
 
 class SettingsSource(Protocol):
-    """The current settings, and a way to learn of changes."""
+    """The current settings, with notifications about changes."""
 
     @property
     def current(self) -> PlatformSettings: ...

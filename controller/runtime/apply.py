@@ -1,7 +1,7 @@
-"""The writes of all controllers: every one passes the gate, is counted, and sends only the fields that differ.
+"""The writes of all controllers: each passes the write gate, is counted, and sends only the fields that differ.
 
-A desired object is a JSON merge patch: None means that a field must be absent, and fields that it does not name are
-left as they are.
+A desired object is a JSON merge patch: None means that a field must be absent, and fields that it does not contain
+remain unchanged.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from registry.cluster.interface import MERGE_PATCH, ClusterClient, ClusterResour
 FIELD_MANAGER = "tenant-controller"
 
 Renderer = Callable[[Object | None], Object]
-"""Returns the desired object, given the current one, or None if there is none; pure."""
+"""Returns the desired object. The argument is the current object, None if there is none. Pure."""
 
 
 class ForeignObject(Exception):
-    """An object of the desired name belongs to somebody else. The message says so and names the remedy."""
+    """An existing object of the desired name has another owner. The message names the object and the remedy."""
 
 
 class Owner(Protocol):
@@ -195,8 +195,8 @@ def covers(current: Any, desired: Any) -> bool:
 
 
 def merge_owner_references(present: list[Object], desired: list[Object]) -> list[Object]:
-    """`present` and `desired` together: other owners stay; an owner of a desired one's name but another uid is
-    dropped."""
+    """The union of both lists, except that a present reference is dropped if a desired one has its name but another
+    uid."""
     names = {_owner_name(reference) for reference in desired}
     uids = {reference["uid"] for reference in desired}
     remaining = [each for each in present if each.get("uid") in uids or _owner_name(each) not in names]
@@ -209,7 +209,7 @@ def _owner_name(reference: Object) -> tuple[object, ...]:
 
 
 def missing_fields(desired: Object, current: Object) -> Object:
-    """The fields of `desired` that `current` lacks, as a merge patch: for objects that somebody else manages."""
+    """The fields of `desired` that `current` lacks, as a merge patch: for objects that we do not manage."""
     added: Object = {}
     for field, value in desired.items():
         present = current.get(field)

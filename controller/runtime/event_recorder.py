@@ -1,7 +1,7 @@
 """Events (events.k8s.io/v1) as `kubectl describe` shows them, written on a best-effort basis and through the gate.
 
 An event that is repeated within six minutes is counted in the series of one Event, which is written at most once a
-minute. New events of one object are rate-limited. So a hot loop writes next to nothing.
+minute. New events of one object are rate-limited. Therefore even a hot loop causes few writes.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Regarding:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One occurrence: `reason` and `action` are CamelCase words, `note` is a message for people."""
+    """One occurrence: `reason` and `action` are CamelCase words, `note` is a human-readable message."""
 
     type: Literal["Normal", "Warning"]
     reason: str

@@ -27,7 +27,8 @@ _RELEASE_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseTimes:
-    """In seconds. Each wait between attempts to acquire the lease is prolonged at random by up to `jitter` times."""
+    """In seconds. Each wait between attempts to acquire the lease is extended by a random time of up to `jitter` retry
+    periods."""
 
     duration: float = 15.0
     renew_deadline: float = 10.0
@@ -36,13 +37,15 @@ class LeaseTimes:
 
     def __post_init__(self) -> None:
         if not self.duration > self.renew_deadline > self.retry_period * self.jitter > 0:
-            raise ValueError("the lease duration must exceed the renew deadline, and it the retry period with jitter")
+            raise ValueError(
+                "the lease duration must exceed the renew deadline, which must exceed the retry period with jitter"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A replica that takes part in the election, and its Lease. `identity` must be unique to the replica and its
-    start."""
+    """A replica that takes part in the election, and its Lease. `identity` must be unique for each start of a
+    replica."""
 
     identity: str
     namespace: str
@@ -105,7 +108,7 @@ class LeaderElector:
         leading = asyncio.ensure_future(_call(lead))
         try:
             while self._clock() < self._deadline:
-                # after a failure, less than a whole retry period may be left before the deadline
+                # after a failure, less than a whole retry period may remain until the deadline
                 wait = min(self._times.retry_period, max(0.0, self._deadline - self._clock()))
                 await asyncio.wait([leading], timeout=wait)
                 if leading.done():
@@ -181,7 +184,7 @@ class LeaderElector:
         self._lease = lease
 
     async def _release(self) -> None:
-        """Empty the holder, so that another replica can lead at once."""
+        """Empty the holder, so that another replica can lead immediately."""
         if self._lease is None or self.leader != self._candidate.identity:
             return
         released = self._renewed_lease(self._lease, acquired=False)

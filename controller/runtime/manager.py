@@ -23,13 +23,13 @@ class Reconciler(Protocol[K_contra]):
     async def reconcile(self, key: K_contra) -> None:
         """Bring the objects that belong to `key` to the desired state.
 
-        If it raises, the key is retried with backoff. The exception is the cluster's error that the namespace is being
-        terminated: no retry can succeed before its deletion, which is an event."""
+        If it raises, the key is retried with backoff, unless the error says that the namespace is being terminated: no
+        retry can succeed before the namespace is deleted, and that event enqueues the key again."""
         ...
 
 
 class Controller(Generic[K]):
-    """`initial_keys` gives every key there is: a new leader does not know what its predecessor left undone."""
+    """`initial_keys` returns all existing keys: a new leader does not know which of them its predecessor reconciled."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Controller(Generic[K]):
                 _logger.debug("%s %s: %s", self.name, key, e.message)
                 self._queue.forget(key)
                 return
-            # the object has changed meanwhile, or the cluster is unreachable: a retry settles it
+            # the object has changed meanwhile, or the cluster is unreachable: a retry resolves it
             level = logging.DEBUG if e.code == 409 else logging.WARNING
             _logger.log(level, "%s %s: %d %s", self.name, key, e.code, e.message)
         except ForeignObject as e:
@@ -107,7 +107,7 @@ class ControllerManager:
     """Runs all controllers in one TaskGroup: the first one that fails ends the process with its error."""
 
     def __init__(self, *, controllers: Sequence[Runnable], elector: Elector | None = None) -> None:
-        """Without an elector, the controllers run at once: this is the only replica."""
+        """Without an elector, the controllers run immediately: this is the only replica."""
         self._controllers = tuple(controllers)
         self._elector = elector
 

@@ -84,7 +84,7 @@ class WorkQueue(Generic[K]):
         self._waiting: dict[K, float] = {}
         self._processing: dict[K, float] = {}
         self._dirty: set[K] = set()
-        # with the due time, which handles of uvloop do not have
+        # with the due time, because uvloop's handles do not have it
         self._delayed: dict[K, tuple[float, asyncio.Handle]] = {}
 
     def __len__(self) -> int:

@@ -30,8 +30,8 @@ class OpenGate:
 
 
 class LeaseGate:
-    """`clock` must advance while the process is stopped, and must not be cached: the time of an event loop satisfies
-    neither with every loop implementation."""
+    """`clock` must advance while the process is suspended, and must not be cached. The time of an event loop is
+    unsuitable, because not every implementation guarantees this."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -1,7 +1,7 @@
-"""The finalizer on a Tenant's HelmRelease: adds it, and deletes everything of the Tenant before removing it.
+"""Adds the finalizer to a Tenant's HelmRelease, and removes it after everything that belongs to the Tenant is deleted.
 
-The order of deletion is: child Tenants, what Flux uninstalls, the TenantGateway with all its dependents, the Namespace,
-and the finalizer. The condition Terminating says what the deletion is waiting for.
+The order of deletion is: child Tenants, the chart (by Flux), the TenantGateway with all its dependents, the Namespace,
+and the finalizer. The condition Terminating reports what the deletion is waiting for.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class NamespaceDisposition(Enum):
     PROTECTED = "protected"
     """It would be deleted, but a label protects it."""
     RETAINED = "retained"
-    """It belongs to somebody else or to Helm, or was adopted by the Tenant."""
+    """It was not created for this Tenant, or the Tenant adopted it."""
 
 
 def namespace_disposition(namespace: Object, tenant: TenantSummary) -> NamespaceDisposition:
-    """Only a Namespace that was created for this very Tenant is deleted with it (ATTACK-07). By the time of the call,
-    Helm has deleted its own."""
+    """Only a Namespace that was created for exactly this Tenant is deleted with it (ATTACK-07). By the time of the
+    call, Helm has deleted its own."""
     metadata = namespace["metadata"]
     is_ours = read_record(namespace) == TenantRecord(tenant.key, tenant.uid) and is_created_by_us(namespace)
     if not is_ours or ADOPT_ANNOTATION in (metadata.get("annotations") or {}):
@@ -84,7 +84,7 @@ class TenantGatewayStore(Protocol):
 
 class NamespaceCleanup(Protocol):
     async def clean_up(self, namespace: Object, tenant: TenantSummary) -> None:
-        """Remove from a Namespace that remains everything that was created or set there for the Tenant."""
+        """Remove everything that was created or set for the Tenant in a Namespace that is not deleted."""
         ...
 
 
@@ -114,8 +114,8 @@ class TenantFinalizer:
         self._status = status
 
     async def ensure(self, observed: ObservedTenant) -> bool:
-        """Add the finalizer if it is missing. Returns whether it was there: otherwise, the event of the write enqueues
-        the Tenant again."""
+        """Add the finalizer if it is missing. Returns False if it was: the event of the write then enqueues the
+        Tenant again."""
         present = _finalizers(observed.release)
         if observed.tenant.is_root or TENANT_FINALIZER in present:
             return True
@@ -125,8 +125,8 @@ class TenantFinalizer:
         return False
 
     async def finalize(self, observed: ObservedTenant) -> None:
-        """Delete what can be deleted now, and remove the finalizer when nothing remains. A Tenant without our finalizer
-        is left to the cleanup of orphaned Namespaces."""
+        """Delete what can be deleted now, and remove the finalizer when nothing remains. Does nothing for a
+        Tenant without our finalizer: its Namespace is deleted by the cleanup of orphaned Namespaces."""
         if TENANT_FINALIZER not in _finalizers(observed.release):
             return
         pending = None if observed.tenant.is_root else await self._delete_in_order(observed)
@@ -225,7 +225,7 @@ class TenantFinalizer:
 
 class ParentDeletionHandler:
     """A listener of the Tenants' watch cache, subscribed after the tree. It enqueues a Tenant that is being deleted
-    when a child has been created or deleted. All else that the deletion waits for has events of its own."""
+    when a child has been created or deleted. Everything else that a deletion waits for has its own event handlers."""
 
     def __init__(self, *, tree: TenantTree, enqueue: Enqueue) -> None:
         self._tree = tree

@@ -1,8 +1,8 @@
 """The condition GatewayReady, from the state of the Gateway that serves a Tenant, and the index of that state.
 
 For a Tenant that inherits its Gateway, the Gateway must be accepted and the listeners of the Tenant's own hostnames
-ready. A hostname belongs to the Tenant with the longest domain that contains it, so a listener that fails makes no
-other Tenant unready.
+ready. A hostname belongs to the Tenant with the longest domain that contains it, so a failing listener does not
+make other Tenants unready.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ NO_GATEWAY = GatewayState()
 
 
 def gateway_finding(observed: ObservedTenant, state: GatewayState, owns: Callable[[str], bool]) -> Finding:
-    """`state` is the state in the owner's Namespace; `owns` tells whether a hostname belongs to this Tenant.
+    """`state` is the state in the owner's Namespace; `owns` returns whether a hostname belongs to this Tenant.
 
     NoGateway is informational: it does not affect Ready.
     """
@@ -83,7 +83,7 @@ def gateway_finding(observed: ObservedTenant, state: GatewayState, owns: Callabl
 def _owner_state(state: GatewayState) -> ConditionState:
     if state.ready is None:
         return ConditionState("Unknown", "Pending", "its TenantGateway does not exist yet or has no status")
-    # its own listeners and those of its heirs are told apart by the caller
+    # the caller decides about listeners, because only those of the Tenant's own hostnames count
     return ConditionState("True", "", "") if state.ready.reason == _LISTENERS else state.ready
 
 
@@ -98,7 +98,7 @@ def _heir_state(state: GatewayState) -> ConditionState:
 
 
 def hostname_owners(tree: TenantTree, hostname: str) -> Sequence[TenantSummary]:
-    """The Tenants to whom a hostname belongs: several only if they share a domain. A wildcard belongs to its domain."""
+    """The Tenants that own a hostname: several only if they share a domain. A wildcard belongs to its domain."""
     name = canonical_host(hostname).removeprefix("*.")
     while name:
         if found := tree.tenants_with_host(name):

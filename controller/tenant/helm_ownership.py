@@ -12,7 +12,7 @@ from registry.names import release_name
 from registry.tenant.summary import TenantSummary
 
 ChartMode = Literal["none", "flux"]
-"""Whether Flux installs the chart of each Tenant's HelmRelease: the setting `tenants.chart`."""
+"""The setting `tenants.chart`: `flux` if Flux installs the chart of each Tenant's HelmRelease."""
 
 CHART_CONFLICT = "ChartConflict"
 MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
@@ -29,7 +29,7 @@ class ObjectManager(Enum):
     HELM = "helm"
     """We only add fields that Helm does not set."""
     OTHER = "other"
-    """It has the name of an object of ours: we update it, but never delete it."""
+    """It was created by another client under the name of one of our objects: we update it, but never delete it."""
 
 
 def object_manager(obj: Object) -> ObjectManager:
@@ -43,8 +43,8 @@ def tenant_release(tenant: TenantSummary) -> Key:
 
 
 def with_manager_labels(desired: Object, release: Key | None) -> Object:
-    """`desired` with the labels and annotations by which Helm takes it over as part of `release`; without one, as our
-    own."""
+    """`desired` with the labels and annotations that make it part of the Helm release, or if `release` is None with
+    the label of our own objects."""
     metadata = desired["metadata"]
     labels = {**(metadata.get("labels") or {}), MANAGED_BY_LABEL: "Helm" if release is not None else OURS}
     labelled = {**metadata, "labels": labels}
@@ -55,7 +55,7 @@ def with_manager_labels(desired: Object, release: Key | None) -> Object:
 
 
 def chart_conflict(what: str) -> Finding:
-    """The finding that an object of Helm's differs from ours."""
+    """The finding that an object managed by Helm differs from the desired one."""
     message = f"the tenant's chart manages {what}, which differs from what the tenant declares and is left as it is"
     return Finding(CHART_CONFLICT, "True", "ObjectsDiffer", message)
 

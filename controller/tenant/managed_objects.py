@@ -52,8 +52,8 @@ class ManagedKind:
     """A kind of object that we manage in Tenants' Namespaces.
 
     `normalize` returns the fields that we decide on, as JSON that is equal for equivalent objects: defaults filled in,
-    quantities as numbers. `selects` tells by namespace and name whether an object is ours to manage.
-    `must_be_replaced` tells whether kube-apiserver forbids updating the current object to the desired one.
+    quantities as numbers. `selects` returns whether we manage the object of this namespace and name.
+    `must_be_replaced` returns whether kube-apiserver forbids updating the current object to the desired one.
     """
 
     resource: ClusterResource
@@ -97,7 +97,7 @@ class ObjectDigests(ProjectionByNamespace[int]):
 
 
 class _AnyOwner:
-    """Lets every object be written to: in a Tenant's own Namespace, the names are ours to use."""
+    """Permits writes to every object: in a Tenant's own Namespace, the names are reserved for us."""
 
     def refusal(self, current: Object) -> str:
         return ""
@@ -112,8 +112,8 @@ class ContentWriter:
         self._chart = chart
 
     async def ensure(self, digests: ObjectDigests, render: Renderer, release: Key | None) -> Sequence[Finding]:
-        """Create or update the object that `render` returns. A differing object of Helm's is reported and left as it
-        is.
+        """Create or update the object that `render` returns. A differing object that Helm manages is reported
+        and not overwritten.
 
         `release` is the Helm release that the object is part of, None if no chart of a Tenant creates it.
         """
@@ -142,7 +142,7 @@ class ContentWriter:
         return []
 
     async def remove(self, digests: ObjectDigests, namespace: str, name: str) -> Sequence[Finding]:
-        """Delete an object that we created. An object of Helm's is reported and left, any other is left."""
+        """Delete an object that we created. An object that Helm manages is reported; any other is ignored."""
         known = digests.get(namespace, name)
         if known is None or known.manager is ObjectManager.OTHER:
             return []
@@ -165,7 +165,7 @@ class ContentWriter:
         return desired
 
     def _should_hand_over(self, manager: ObjectManager, release: Key | None) -> bool:
-        """True if Helm is to take over the object from us."""
+        """True if we created the object, and it has to become part of a Helm release."""
         return manager is ObjectManager.OURS and release is not None and self._chart() == "flux"
 
     async def _read(self, digests: ObjectDigests, namespace: str, name: str) -> Object | None:

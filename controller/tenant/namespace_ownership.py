@@ -1,4 +1,4 @@
-"""Decides to whom a Namespace belongs. Pure.
+"""Decides who owns a Namespace. Pure.
 
 A Namespace that the reconciler creates carries a record: the Tenant, its uid, and the time of creation. We delete a
 Namespace only if its record is its own, not copied from another Namespace (ATTACK-07).
@@ -22,7 +22,8 @@ UID_ANNOTATION = "apps.cozystack.io/tenant-uid"
 CREATED_ANNOTATION = "apps.cozystack.io/tenant-namespace-made"
 ADOPT_ANNOTATION = "apps.cozystack.io/adopt"
 
-# Between our clock and the cluster's. The record of a restored backup or of a copied manifest is older than that.
+# The tolerated difference between our clock and the cluster's. The record of a restored backup or of a copied manifest
+# is older than that.
 _CLOCK_SKEW_SECONDS = 60.0
 
 
@@ -43,7 +44,7 @@ class TenantRecord:
 
 
 def ownership(namespace: Object, tenant: TenantSummary) -> Ownership:
-    """Tells to whom a Namespace belongs that has the name of the Tenant's workload namespace.
+    """Returns who owns a Namespace that has the name of the Tenant's workload namespace.
 
     tenant-root belongs to the root, no matter who created it: no other Tenant can have it, and it exists before the
     root does.
@@ -104,7 +105,7 @@ def is_of_former_tenant(namespace: Object | None, tenant: TenantSummary) -> bool
 
 
 def conflict_message(tenant: TenantSummary) -> str:
-    """The message about a Namespace that belongs to somebody else, with the remedy."""
+    """The message about a Namespace that does not belong to the Tenant, with the remedy."""
     return (
         f'Namespace "{tenant.namespace}" exists and was not created for this tenant; delete it, or let '
         f"the tenant adopt it with the annotation {ADOPT_ANNOTATION}: {_format_key(tenant.key)}"

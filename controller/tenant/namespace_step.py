@@ -38,13 +38,13 @@ from registry.tenant.summary import TenantSummary
 from registry.tenant.types import EffectiveHost
 
 NAMESPACE_READY = "NamespaceReady"
-# A message shows this many characters of a wrong name.
+# The number of characters of an invalid name that a message shows.
 _MAX_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InheritedSettings:
-    """Settings of the Tenant or of an ancestor that the labels of its Namespace show, besides its place in the tree.
+    """Settings of a Tenant, its own or inherited, that the labels of its Namespace show.
 
     `gateway` is the workload namespace of the Gateway's owner, empty if the Tenant and its ancestors have no Gateway.
     """
@@ -106,8 +106,7 @@ def scheduling_class_label(name: str) -> str | None:
 
 
 def _is_attached(namespace: Object | None) -> bool:
-    """True if the TenantGateway controller has set the gateway label. It stays as it is if no ancestor has a
-    Gateway."""
+    """True if the TenantGateway controller has set the gateway label. It remains if no ancestor has a Gateway."""
     return GATEWAY_ATTACHED_BY_ANNOTATION in _strings(namespace, "annotations")
 
 
@@ -116,7 +115,7 @@ def _strings(namespace: Object | None, field: str) -> Mapping[str, str]:
 
 
 def conflicting_labels(desired: Object, current: Object) -> list[str]:
-    """The labels with other values than ours on a Namespace that somebody else manages."""
+    """The labels of a Namespace managed by Helm that have other values than the desired ones."""
     present, expected = _strings(current, "labels"), desired["metadata"]["labels"]
     return sorted(
         key

@@ -25,7 +25,7 @@ ContainerLimits = Mapping[str, Mapping[str, str]]
 
 
 def render_quota(tenant: TenantSummary, current: Object | None = None) -> Object:
-    """The ResourceQuota as a merge patch. Quantities that kube-apiserver has stored in canonical form are kept."""
+    """The ResourceQuota as a merge patch. A stored quantity that equals the declared one stays unchanged."""
     present = _hard(current) if current is not None else {}
     hard: Object = {key: None for key in present if key not in tenant.quotas}
     for key, value in sorted(tenant.quotas.items()):
@@ -35,7 +35,7 @@ def render_quota(tenant: TenantSummary, current: Object | None = None) -> Object
 
 
 def render_limit_range(tenant: TenantSummary, limits: ContainerLimits, current: Object | None = None) -> Object:
-    """The LimitRange as a merge patch, which replaces the list of limits as a whole or leaves it."""
+    """The LimitRange as a merge patch, which replaces the list of limits as a whole or does not contain it."""
     desired: Object = {
         "metadata": {"name": LIMIT_RANGE_NAME, "namespace": tenant.namespace},
         "spec": {"limits": [{"type": "Container", **{kind: dict(values) for kind, values in limits.items()}}]},

@@ -52,7 +52,7 @@ class TenantReconciler:
     ) -> None:
         self._cleanup = cleanup
         self._observer = observer
-        self._lifecycle = finalizer
+        self._finalizer = finalizer
         self._steps = tuple(steps)
         self._content_steps = tuple(content_steps)
         self._status = status
@@ -63,9 +63,9 @@ class TenantReconciler:
         if observed is None:
             return
         if observed.tenant.terminating:
-            await self._lifecycle.finalize(observed)
+            await self._finalizer.finalize(observed)
             return
-        if not await self._lifecycle.ensure(observed):
+        if not await self._finalizer.ensure(observed):
             return
         findings, rejections = await _run_steps(self._steps, observed)
         if any(each.type == NAMESPACE_READY and each.status == "True" for each in findings):

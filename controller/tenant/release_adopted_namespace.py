@@ -1,7 +1,7 @@
 """Cleans up the Namespace that a deleted Tenant had adopted, and that therefore remains.
 
-Everything that we created in it is removed, so that nobody keeps permissions there, and no object in it is deleted
-with another tenant.
+Everything that we created in it is removed, so that no user keeps permissions there, and the deletion of another
+tenant does not delete objects in it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _is_ours(key: str) -> bool:
 
 
 class AdoptedNamespaceCleanup:
-    """Its `add_handler` is passed to `content_steps`, and so it learns of all objects that the steps create.
+    """Its `add_handler` is passed to `content_steps`, so that it knows all objects that the steps create.
 
     Methods raise the cluster's StatusError, and NotLeading.
     """
@@ -64,7 +64,7 @@ class AdoptedNamespaceCleanup:
         self._add_handler(resource, handler, name=name)
 
     async def clean_up(self, namespace: Object, tenant: TenantSummary) -> None:
-        """Remove what we created. Objects of others and of Helm stay."""
+        """Remove what we created. Objects that Helm or others created remain."""
         for digests in self._digests:
             for name in digests.names(tenant.namespace):
                 await self._contents.remove(digests, tenant.namespace, name)

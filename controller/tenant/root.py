@@ -80,8 +80,8 @@ class RootReconciler:
             await self._check_existing()
 
     async def _check_existing(self) -> None:
-        """A Tenant that the cache does not have yet is fine. Raises ForeignObject if the HelmRelease is not a
-        Tenant's."""
+        """Raises ForeignObject if the existing HelmRelease does not store a Tenant. If it does, the cache will have it
+        soon."""
         name = release_name(ROOT_NAME)
         try:
             tenant_key(await self._cluster.get(HELMRELEASES, ROOT_NAMESPACE, name))

@@ -19,7 +19,7 @@ from registry.tenantgateway.types import GROUP, KIND, TENANTGATEWAYS, TenantGate
 
 TENANTGATEWAY_NAME = "cozystack"
 MISSING = "TenantGatewayMissing"
-# The Helm release of the chart that creates it: a release of its own, in the Tenant's Namespace.
+# The Helm release that contains the TenantGateway. It is in the Tenant's Namespace, and is not that of the Tenant.
 _RELEASE_NAME = "gateway"
 
 
@@ -74,7 +74,7 @@ MANAGED_TENANTGATEWAY = ManagedKind(
 class TenantGatewayStep:
     """Findings: TenantGatewayMissing while it is required and cannot be created, and ChartConflict.
 
-    `spec` returns the spec for an apex domain; `served` tells whether the cluster serves the kind.
+    `spec` returns the spec for an apex domain; `served` returns whether the cluster serves the kind.
     """
 
     name = "TenantGateway"

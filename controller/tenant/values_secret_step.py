@@ -29,7 +29,7 @@ VALUES_READY = "ValuesReady"
 WATCH_LABEL = "reconcile.fluxcd.io/watch"
 
 _CLUSTER, _NAMESPACE = "_cluster", "_namespace"
-# Keys with this prefix depend on the DNS-01 provider: one that the settings do not have is left over from older
+# Keys with this prefix depend on the DNS-01 provider: they are not inherited, because they may come from earlier
 # settings.
 _SETTINGS_PREFIX = "dns01-"
 _BLOCK = re.compile(rf"^{_CLUSTER}:.*?(?=^[^\s#]|\Z)", re.MULTILINE | re.DOTALL)
@@ -42,7 +42,7 @@ class MalformedValues(ValueError):
 
 
 def namespace_values(observed: ObservedTenant) -> Mapping[str, str]:
-    """`_namespace`: the values that the labels of the Namespace have."""
+    """The mapping `_namespace`, which has the same values as the labels of the Namespace."""
     values = {
         **observed.services.by_name(),
         "gateway": observed.gateway.namespace,
@@ -54,8 +54,8 @@ def namespace_values(observed: ObservedTenant) -> Mapping[str, str]:
 
 
 def render_values(cluster: Mapping[str, str], namespace: Mapping[str, str], inherited: str) -> str:
-    """values.yaml. `inherited` is YAML with a mapping `_cluster`, whose unknown keys are carried over. Everything else
-    in it, which only the root's own text has, is carried over as well. Raises MalformedValues."""
+    """Renders values.yaml. `inherited` is YAML with a mapping `_cluster`, whose unknown keys are carried over. The
+    root's own text may have more mappings, which are carried over as well. Raises MalformedValues."""
     document = _parse(inherited)
     others = {key: value for key, value in document.items() if key not in (_CLUSTER, _NAMESPACE)}
     previous = document.get(_NAMESPACE)

@@ -21,7 +21,7 @@ Enqueue = Callable[[Key], None]
 
 @dataclass(frozen=True, slots=True)
 class _InheritedValues:
-    """The values that a Tenant has by its place in the tree."""
+    """The values of a Tenant that depend on its ancestors."""
 
     host: str
     gateway: str
@@ -49,9 +49,9 @@ class TenantEventHandler:
         if tenant is None:
             namespace = summarize(event.object.object()).namespace
             self._forget(key)
-            heir = self._tree.by_namespace(namespace)
-            if heir is not None:
-                self._enqueue(heir.key)
+            successor = self._tree.by_namespace(namespace)
+            if successor is not None:
+                self._enqueue(successor.key)
             self._refresh(self._below(namespace))
         elif self._update(tenant):
             self._refresh(self._tree.descendants(tenant))
@@ -87,7 +87,7 @@ class TenantEventHandler:
         self._enqueue_tenants_with_host(self._inherited.pop(key, _NOTHING).host)
 
     def _enqueue_tenants_with_host(self, *hosts: str) -> None:
-        """Enqueue the Tenants with one of these hosts: they may share it from now on, or no longer."""
+        """Enqueue the Tenants with one of these hosts: they may have started or stopped sharing it."""
         for host in hosts:
             for each in self._tree.tenants_with_host(host) if host else ():
                 self._enqueue(each.key)
@@ -125,8 +125,8 @@ class NamespaceEventHandler(SyncingHandler):
             self._index(name, None)
             self._tenant_of.pop(name, None)
             return
-        written = read_record(obj)
-        self._index(name, written.tenant if written is not None else None)
+        record = read_record(obj)
+        self._index(name, record.tenant if record is not None else None)
         self._enqueue_affected(name, children=False)
 
     def _enqueue_affected(self, name: str, *, children: bool) -> None:
@@ -177,13 +177,13 @@ class TenantEnqueuer:
         self.add = enqueue
 
     def enqueue_owner(self, namespace: str) -> None:
-        """Enqueue the Tenant whose workload namespace it is."""
+        """Enqueue the Tenant that has this workload namespace."""
         owner = self.tree.by_namespace(namespace)
         if owner is not None:
             self.add(owner.key)
 
     def enqueue_heirs(self, namespace: str) -> None:
-        """Enqueue the children of that Tenant. The root is enqueued as well: it takes values over from its own
+        """Enqueue the children of that Tenant. The root is enqueued as well: it inherits values from its own
         Secret."""
         owner = self.tree.by_namespace(namespace)
         if owner is not None and owner.is_root:

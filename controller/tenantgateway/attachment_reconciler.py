@@ -22,7 +22,7 @@ _NO_ATTACHMENTS = Attachments()
 
 
 class AttachmentReconciler:
-    """Reconciles Namespaces, keyed by name, and enqueues the TenantGateways whose status the result changes."""
+    """Reconciles Namespaces, keyed by name, and enqueues the TenantGateways whose status changes with the result."""
 
     def __init__(
         self,

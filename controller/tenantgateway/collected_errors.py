@@ -9,12 +9,12 @@ from apiserver.meta.errors import StatusError
 from controller.runtime.apply import ForeignObject
 from registry.cluster.interface import ClusterUnreachable, NotServed, is_namespace_terminating_error
 
-# An object changed concurrently, the cluster is overloaded, or it does not recognise our credentials for a moment.
+# Codes for a concurrent change of the object, an overloaded cluster, and credentials that are rejected temporarily.
 _TRANSIENT = frozenset((401, 408, 409, 410, 429, 504))
 
 
 class CollectedErrors:
-    """`messages` go into the status; `api_errors` call for a retry, and those that are `transient` have no message."""
+    """`messages` go into the status; `api_errors` require a retry, and those that are `transient` have no message."""
 
     def __init__(self) -> None:
         self.messages: list[str] = []

@@ -47,7 +47,8 @@ def is_owned(obj: Object, uid: str) -> bool:
 
 
 class ObjectEnsurer:
-    """Brings the owned objects to the plan. Errors are collected; each stops only the objects that depend on it."""
+    """Writes and deletes owned objects as planned. Errors are collected; each prevents only the writes that depend on
+    the failed one."""
 
     def __init__(
         self,
@@ -124,7 +125,8 @@ class ObjectEnsurer:
         return ensured is not None
 
     async def _prune(self, gateway: TenantGateway, plan: Plan, errors: CollectedErrors) -> None:
-        """Deletes owned objects that another mode or a removed route left behind (R-101, R-158, R-179)."""
+        """Deletes owned objects that are not needed in the current mode or with the current routes (R-101, R-158,
+        R-179)."""
         kinds = self._kinds
         if kinds.certificates.synced:
             needed = {each.name for each in plan.certificates} | referenced_secrets(self.observed_gateway(gateway))

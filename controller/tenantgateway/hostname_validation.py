@@ -1,4 +1,4 @@
-"""Validates the hostnames that a Gateway is asked to serve. Pure."""
+"""Validates the hostnames that routes and TenantGateways request. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECRET_MISSING = "SecretMissing"
 
 
 class HostnameRejection(NamedTuple):
-    """Why a hostname is not served: a CamelCase reason, and a message that names the hostname."""
+    """The reason why a hostname is not served, in CamelCase, and a message that names the hostname."""
 
     reason: str
     message: str
@@ -40,7 +40,7 @@ def hostname_errors(hostname: str) -> list[str]:
 
 
 def check_domain(domain: str, apex: str) -> HostnameRejection | None:
-    """Why a canonical hostname or domain cannot be on the Gateway of this apex; None if it can.
+    """Returns the reason why a canonical hostname or domain cannot be on the Gateway of this apex; None if it can.
 
     The admission policy for Gateways rejects a whole Gateway that has one foreign hostname (FACT-2, PEER-22).
     """
@@ -58,7 +58,7 @@ def check_domain(domain: str, apex: str) -> HostnameRejection | None:
 def check_claim(
     hostname: str, kind: RouteKind, *, apex: str, mode: CertMode, passthrough: Collection[str]
 ) -> HostnameRejection | None:
-    """Why a route may not claim a canonical hostname; None if it may.
+    """Returns the reason why a route may not claim a canonical hostname; None if it may.
 
     `passthrough` are the hostnames of the TLS passthrough listeners, which belong to the Gateway itself and accept
     TLSRoutes only.

@@ -243,7 +243,8 @@ def _inheritance(labels: _NamespaceLabels | None) -> tuple[str, InheritingNamesp
 
 @dataclass(slots=True)
 class OwnedObjectIndex:
-    """Objects of one kind by the uids of their owners; a change enqueues the TenantGateway that the name belongs to."""
+    """Objects of one kind by the uids of their owners; a change enqueues the TenantGateway that the object is named
+    after."""
 
     tenantgateways: TenantGatewayIndex
     enqueue: Enqueue
@@ -274,7 +275,7 @@ def _owners(obj: Object) -> tuple[str, frozenset[str]]:
 
 
 def enqueue_related(tenantgateways: TenantGatewayIndex, enqueue: Enqueue, key: Key) -> None:
-    """Enqueues the TenantGateway whose name the object's name begins with, whether or not it owns the object."""
+    """Enqueues the TenantGateways whose name the object has, alone or as a prefix, even if they do not own it."""
     for gateway in tenantgateways.in_namespace(key.namespace):
         if key.name == gateway.name or key.name.startswith(f"{gateway.name}-"):
             enqueue(gateway)

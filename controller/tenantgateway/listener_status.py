@@ -14,7 +14,7 @@ CERTIFICATE_NOT_READY = "CertificateNotReady"
 
 
 class ConditionState(NamedTuple):
-    """A readiness; `reason` (CamelCase) and `message` are empty if it is."""
+    """The readiness of a listener or object; `reason` (CamelCase) and `message` are empty if `ready` is true."""
 
     ready: bool
     reason: str = ""

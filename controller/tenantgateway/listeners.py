@@ -22,11 +22,11 @@ from controller.tenantgateway.hostname_validation import (
 )
 from controller.tenantgateway.model import PlannedCertificate, PlannedListener, RouteId, TenantGateway
 
-# of a Gateway (FACT-7)
+# the limit for one Gateway (FACT-7)
 MAX_LISTENERS = 64
-# in one certificate, at Let's Encrypt and most other authorities
+# the limit for one certificate, at Let's Encrypt and most other authorities
 MAX_DNS_NAMES = 100
-# characters in the name of a Certificate or Secret
+# the length limit for the name of a Certificate or Secret
 MAX_NAME = 253
 
 HTTPS_PORT = 443

@@ -110,7 +110,7 @@ class PlannedCertificate:
 class OmittedHostname:
     """A hostname that is not rendered: `reason` is a constant of hostname_validation.py, `message` names the remedy.
 
-    `route` or `namespace` is the object that asked for it; both are empty if it is the TenantGateway itself.
+    `route` or `namespace` is the object that requests it; both are empty if it is the TenantGateway itself.
     """
 
     hostname: str
@@ -136,7 +136,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class ParentRefVerdict:
-    """The decision on one parentRef of a route; `parent` is the reference as the route has it."""
+    """The decision on one parentRef of a route; `parent` is the parentRef from the route, unchanged."""
 
     parent: Object
     accepted: bool

@@ -27,7 +27,7 @@ HTTP_LISTENER = "http"
 HTTP_PORT = 80
 WILDCARD_LISTENER = "https"
 APEX_LISTENER = "https-apex"
-# Where cert-manager is expected to run.
+# The namespace that cert-manager is expected to run in.
 CERT_MANAGER_NAMESPACE = "cozy-cert-manager"
 
 

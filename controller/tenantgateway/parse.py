@@ -29,7 +29,7 @@ _MODES: Mapping[object, CertMode] = {"http01": "http01", "dns01": "dns01", "exis
 
 
 class ParsedTenantGateway(NamedTuple):
-    """A TenantGateway, and what is wrong with its spec; nothing is rendered from it unless `problem` is empty."""
+    """A TenantGateway. If its spec is invalid, `problem` is the reason, and nothing is rendered from it."""
 
     gateway: TenantGateway
     problem: str
@@ -125,7 +125,7 @@ def inheriting_namespace(namespace: Object) -> tuple[str, InheritingNamespace] |
 
 
 def slim_route(obj: Object) -> Object:
-    """The route without its rules, which are needed of our redirects only; saves memory in the informer."""
+    """The route without its rules, which are needed for our redirects only; saves memory in the informer."""
     spec = _mapping(obj.get("spec"))
     if "rules" not in spec or obj["metadata"]["name"].endswith(redirect_name("")):
         return obj

@@ -1,6 +1,6 @@
 """Plans the desired state of a TenantGateway: listeners, certificates, hostname ownership, omitted hostnames. Pure.
 
-Hostnames that Gateway API or cert-manager would reject are omitted and named; they never affect the others.
+Hostnames that Gateway API or cert-manager would reject are omitted and reported; they never affect the others.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class TenantGatewayReconciler:
         return dict.fromkeys((*self._stores.tenantgateways, *self._stores.routes.gateways_with_status()))
 
     async def reconcile(self, key: Key) -> None:
-        """Raises one of the cluster's errors after everything that is possible has been done."""
+        """Raises one of the cluster's errors, but only after all work that does not depend on the failed calls."""
         errors = CollectedErrors()
         obj, parsed = self._stores.tenantgateways.get(key), self._stores.tenantgateways.parsed(key)
         if obj is None or parsed is None or parsed.gateway.terminating:
@@ -66,7 +66,7 @@ class TenantGatewayReconciler:
         return any(not kind.synced and not kind.unavailable_reason for kind in self._stores.kinds.all)
 
     def _required_kinds(self) -> Iterable[WatchedKind]:
-        """Kinds that planning cannot do without. TLSRoutes are among them, because one may own a hostname that an
+        """Kinds that planning requires. TLSRoutes are among them, because one may own a hostname that an
         HTTPRoute claims, unless the cluster does not serve the kind."""
         kinds = self._stores.kinds
         return (kinds.gateways, kinds.httproutes, *(() if kinds.tlsroutes.not_served else (kinds.tlsroutes,)))

@@ -51,8 +51,8 @@ def route_parents(
     """Returns the complete new status.parents of a route, or None if nothing changes. `now` is RFC 3339.
 
     `attached` are the verdicts on parentRefs of this route. Our entry for any other parentRef is removed, unless the
-    route still has that parentRef and `served_by_other` says that another TenantGateway is responsible for it. Entries
-    of other controllers are never changed (R-203).
+    route still has that parentRef and `served_by_other` returns that another TenantGateway is responsible for it.
+    Entries of other controllers are never changed (R-203).
 
     An accepted parentRef gets an entry only to replace an earlier rejection (R-206): clients would mistake a new entry
     for acceptance by the Gateway's own controller, which may not have decided yet.

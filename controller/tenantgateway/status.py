@@ -33,7 +33,7 @@ class ReconcileResult:
 
     `current` is the Gateway (None if missing or foreign), `certificates` are its Certificates by name. `errors` are the
     messages of failed steps in order. `attached_elsewhere` maps namespaces that the TenantGateway lists to the gateway
-    namespace that has them instead. `previous` is the status before.
+    namespace that has them instead. `previous` is the status before the reconcile.
     """
 
     gateway: TenantGateway
@@ -62,7 +62,7 @@ def render_status(result: ReconcileResult, *, now: str) -> Object:
 def _ready(
     result: ReconcileResult, states: Mapping[str, ConditionState], certificates: Mapping[str, ConditionState]
 ) -> Finding:
-    """Reports the first problem along the chain errors, Gateway, listeners, certificates."""
+    """Reports the first problem in this order: errors, Gateway, listeners, certificates."""
     errors = [*result.errors, *(each.message for each in result.plan.omitted if _is_own(each))]
     if errors:
         return _not_ready(RECONCILE_ERROR, "; ".join(errors))
@@ -75,7 +75,7 @@ def _ready(
         f"{listener}: {state.reason}: {state.message}" for listener, state in states.items() if not state.ready
     ]:
         return _not_ready("ListenersNotReady", _join_within_limit("listeners that are not ready", not_ready))
-    # the certificate of a single hostname shows at its listener only: its missing DNS record concerns no other hostname
+    # the certificate of a single hostname is reported by its listener only: no other hostname depends on its DNS record
     shared = (each.name for each in result.plan.certificates if not each.per_listener)
     if not_ready := [f"{each}: {certificates[each].message}" for each in shared if not certificates[each].ready]:
         return _not_ready("CertificatesNotReady", _join_within_limit("certificates that are not ready", not_ready))
@@ -108,7 +108,7 @@ def _informational(result: ReconcileResult) -> Iterator[Finding]:
 
 
 def _is_own(omitted: OmittedHostname) -> bool:
-    """True if the spec of the TenantGateway itself asks for the hostname, so that it must be corrected there."""
+    """True if the spec of the TenantGateway itself requests the hostname, so that it must be corrected there."""
     return omitted.route is None and not omitted.namespace and omitted.reason != LISTENERS_TRUNCATED
 
 
@@ -126,7 +126,7 @@ def _true(type_: str, reason: str, message: str) -> Finding:
 
 
 def _join_within_limit(title: str, items: Iterable[str]) -> str:
-    """`title: a, b, c`, truncated to what a condition message holds, with the number of items left out."""
+    """`title: a, b, c`, truncated to the limit of a condition message, with the number of omitted items."""
     listed = list(items)
     room = _MAX_MESSAGE - len(title) - 64
     shown = 0

@@ -14,9 +14,9 @@ from controller.tenantgateway.status import READY, ReconcileResult, render_statu
 from registry.tenantgateway.types import TENANTGATEWAYS
 
 _RECONCILE = "Reconcile"
-# Conditions that do not call for action.
+# Conditions that require no action.
 _INFORMATIONAL = frozenset(("AttachedElsewhere",))
-# Reasons that a Gateway passes through before it serves.
+# Reasons that a new Gateway normally has for a while.
 _WAITING = frozenset(("GatewayNotAccepted", "GatewayNotProgrammed", "ListenersNotReady", "CertificatesNotReady"))
 
 

@@ -18,7 +18,7 @@ from registry.cluster.object_store import key_of
 
 
 class WatchedKind:
-    """The objects of one kind as last observed, or newer as this process wrote them."""
+    """The objects of one kind, as last observed or as written by this process since then."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class WatchedKind:
             await _wait_for_any(self._informer.synced, self._failed)
 
     def add_handler(self, handler: EventHandler) -> None:
-        """To be called before the informers run."""
+        """Must be called before the informers run."""
         self._handlers.append(handler)
 
     def get(self, key: Key) -> Object | None:
@@ -98,7 +98,7 @@ class WatchedKind:
             self._informer.add_handler(handler)
 
     def _set_error(self, error: StatusError | None) -> None:
-        """Ignores transient errors: an unreachable cluster says nothing about the kind."""
+        """Ignores transient errors: an unreachable cluster does not mean that the kind cannot be listed."""
         self._error = error if error is not None and not is_transient(error) else None
         if self._error is not None:
             self._failed.set()
@@ -129,8 +129,8 @@ async def _wait_for_any(*events: asyncio.Event) -> None:
 
 
 class WatchedKinds:
-    """All kinds of the controller. A missing TLSRoute is no error: Gateway API's standard channel lacked it for
-    long."""
+    """All kinds of the controller. A missing TLSRoute is no error: Gateway API's standard channel lacked it for a
+    long time."""
 
     def __init__(self, informers: InformerFactory) -> None:
         def kind(

@@ -1,7 +1,7 @@
 """Renders the Gateway of a TenantGateway as a desired object for `ClusterWriter`. Pure.
 
 `addresses` and `infrastructure` are left to the operator (GW-20). A field of a listener that is None is removed, even
-if somebody else has set it.
+if another client has set it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from controller.tenantgateway.names import (
 from registry.names import GATEWAY_LABEL
 
 Port443Kinds = Literal["separate", "shared"]
-"""Whether a listener on port 443 admits only the kind of route for its protocol, or both kinds (PEER-01)."""
+"""The kinds of routes that a listener on port 443 admits: only the one for its protocol, or both (PEER-01)."""
 
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 
@@ -64,7 +64,8 @@ def _tls(listener: PlannedListener) -> Object | None:
 
 
 def _selector(gateway: TenantGateway, listener: PlannedListener) -> dict[str, Any]:
-    """Namespaces whose routes may attach (layer 1): those labelled for this Gateway; on port 80 only two by name."""
+    """Namespaces whose routes may attach (layer 1): those labelled for this Gateway; on port 80 the Gateway's
+    own and cert-manager's."""
     if listener.protocol != "HTTP":
         return {"matchLabels": {GATEWAY_LABEL: gateway.key.namespace}, "matchExpressions": None}
     by_name = {
