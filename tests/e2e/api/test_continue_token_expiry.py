@@ -77,24 +77,33 @@ def short_history(cluster: E2eCluster, tmp_path: Path) -> Iterator[Client]:
 
 
 @pytest.fixture
-def names(short_history: Client, unique: str) -> Iterator[list[str]]:
-    made = [f"{unique}{number:02d}" for number in range(COUNT)]
-    for name in made:
-        short_history.request("POST", LIST, manifest(name)).expect(201)
-    yield made
-    for name in made:
-        short_history.request("DELETE", f"{LIST}/{name}")
+def collection(short_history: Client, unique: str) -> Iterator[str]:
+    """The path of COUNT Tenants in a namespace of their own, where no other test creates or deletes any."""
+    parent = short_history.request("POST", LIST, manifest(unique)).expect(201)
+    namespace = parent["status"]["namespace"]
+    path, children = tenants_path(namespace), [manifest(f"t{number:02d}", namespace) for number in range(COUNT)]
+
+    def accepts_children() -> bool:
+        return short_history.request("POST", path, children[0], query={"dryRun": "All"}).status == 201
+
+    wait_until("the namespace exists", accepts_children)
+    for child in children:
+        short_history.request("POST", path, child).expect(201)
+    yield path
+    for child in children:
+        short_history.request("DELETE", f"{path}/{child['metadata']['name']}")
+    short_history.request("DELETE", f"{LIST}/{unique}")
 
 
-def page(client: Client, token: str = "") -> dict[str, Any]:
+def page(client: Client, path: str, token: str = "") -> dict[str, Any]:
     query = {"limit": LIMIT, **({"continue": token} if token else {})}
-    listed: dict[str, Any] = client.get(LIST, query=query).expect(200)
+    listed: dict[str, Any] = client.get(path, query=query).expect(200)
     return listed
 
 
-def test_an_expired_token_is_answered_with_a_fresh_one(short_history: Client, names: list[str]) -> None:
-    all_names = [item["metadata"]["name"] for item in short_history.get(LIST).expect(200)["items"]]
-    first = page(short_history)
+def test_an_expired_token_is_answered_with_a_fresh_one(short_history: Client, collection: str) -> None:
+    all_names = [item["metadata"]["name"] for item in short_history.get(collection).expect(200)["items"]]
+    first = page(short_history, collection)
     token, version = first["metadata"]["continue"], first["metadata"]["resourceVersion"]
     assert [item["metadata"]["name"] for item in first["items"]] == all_names[:LIMIT]
 
@@ -102,9 +111,9 @@ def test_an_expired_token_is_answered_with_a_fresh_one(short_history: Client, na
     for number in range(_WALKS):
         patch = {"metadata": {"annotations": {"round": str(number)}}}
         merge = "application/merge-patch+json"
-        short_history.request("PATCH", f"{LIST}/{names[-1]}", patch, content_type=merge).expect(200)
-        page(short_history)
-    status = short_history.get(LIST, query={"limit": LIMIT, "continue": token}).expect(410)
+        short_history.request("PATCH", f"{collection}/{all_names[-1]}", patch, content_type=merge).expect(200)
+        page(short_history, collection)
+    status = short_history.get(collection, query={"limit": LIMIT, "continue": token}).expect(410)
     assert (status["reason"], status["code"]) == ("Expired", 410)
     assert status["message"].startswith("The provided continue parameter is too old to display a consistent list")
     fresh = status["metadata"]["continue"]
@@ -112,7 +121,7 @@ def test_an_expired_token_is_answered_with_a_fresh_one(short_history: Client, na
 
     walked, versions = list(all_names[:LIMIT]), set[str]()
     while fresh:
-        following = page(short_history, fresh)
+        following = page(short_history, collection, fresh)
         walked += [item["metadata"]["name"] for item in following["items"]]
         versions.add(following["metadata"]["resourceVersion"])
         assert following["metadata"].get("remainingItemCount") == (len(all_names) - len(walked) or None)
