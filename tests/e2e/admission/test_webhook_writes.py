@@ -175,7 +175,7 @@ def _options(kind: str, **more: Any) -> dict[str, Any]:
 
 
 def _is_same_object(stored: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
-    """Whether both are the same object; the status is ignored, since a Tenant gets conditions meanwhile."""
+    """True if both are the same object; the status is ignored, since a Tenant gets conditions meanwhile."""
     return (old["metadata"]["uid"], old.get("spec")) == (stored["metadata"]["uid"], stored.get("spec"))
 
 

@@ -52,7 +52,7 @@ def platform(cluster: E2eCluster, tmp_path: Path) -> Iterator[PlatformSettings]:
 
 
 def has_gateway_label(cluster: E2eCluster, namespace: str, owner: str) -> bool:
-    """Whether the troubleshooting command prints this owner, or an empty line for ''."""
+    """True if the troubleshooting command prints this owner, or an empty line for ''."""
     return cluster.kubectl("get", "namespace", namespace, "-o", GATEWAY).stdout == f"{owner}\n"
 
 

@@ -158,5 +158,5 @@ def test_successors_finish_the_work_of_killed_processes(testbed: KillTestbed) ->
 
 
 def _is_quiet(testbed: KillTestbed) -> bool:
-    """Whether there has been no request for a second."""
+    """True if there has been no request for a second."""
     return bool(testbed.proxy.forwarded) and time.monotonic() - testbed.proxy.forwarded[-1].at > 1.0

@@ -41,7 +41,7 @@ class ForwardedRequest:
 
     @property
     def is_write(self) -> bool:
-        """Whether a controller wrote an object; leases and reviews do not count."""
+        """True if a controller wrote an object; leases and reviews do not count."""
         resource = self.path.rpartition("/")[2]
         return self.method in _WRITES and "/leases" not in self.path and resource not in _REVIEWS
 

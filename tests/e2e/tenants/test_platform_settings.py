@@ -30,7 +30,7 @@ def host_label(cluster: E2eCluster, namespace: str) -> str | None:
 
 
 def has_settings(cluster: E2eCluster, namespace: str, host: str, class_name: str) -> bool:
-    """Whether the host and the Gateway class have reached the Namespace and the TenantGateway of a tenant."""
+    """True if the host and the Gateway class have reached the Namespace and the TenantGateway of a tenant."""
     spec: dict[str, Any] = cluster.client().get(GATEWAYS.format(namespace)).json().get("spec") or {}
     return (host_label(cluster, namespace), spec.get("apex"), spec.get("gatewayClassName")) == (host, host, class_name)
 

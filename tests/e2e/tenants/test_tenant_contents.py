@@ -47,7 +47,7 @@ def test_toggling_a_service_moves_every_tenant_that_inherits_it(tenants: Tenants
 
 
 def _is_served(content: NamespaceContent, namespace: str, owner: str) -> bool:
-    """Whether the label and the chart values both name this owner."""
+    """True if the label and the chart values both name this owner."""
     value = content.values(namespace)["_namespace"].get("ingress")
     return bool(content.labels(namespace)[f"{LABEL}ingress"] == value == owner)
 
