@@ -139,6 +139,10 @@ def kubeconfig(options: KubeconfigOptions) -> int:
     )
     if options.output is None:
         sys.stdout.write(text)
-    else:
+        return 0
+    try:
         write_private(options.output, text.encode())
+    except OSError as error:
+        print(f"tenant-apiserver kubeconfig: --output={options.output}: {error.strerror}", file=sys.stderr)
+        return 1
     return 0
