@@ -8,21 +8,25 @@ from typing import Any
 
 from apiserver.authorization.authorizer import AccessAttributes, Decision
 from apiserver.delegation import review_client as review
-from apiserver.delegation.decision_cache import DecisionCache
+from apiserver.delegation.decision_cache import DecisionCache, call_cluster
 from apiserver.delegation.review_client import ReviewBackoff
 from apiserver.meta.resource import Object
 from apiserver.meta.selectors import Requirement
 from apiserver.request.context import User
 
+# allow and deny, as in the DelegatingAuthorizationOptions of kubernetes/apiserver
 _CACHE_SECONDS = 10.0
+# everything else changes something
+_CACHED_VERBS = frozenset(("get", "list", "watch", "head", "options"))
 _CACHEABLE_LENGTH = 10_000
 _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 class SubjectAccessReviewAuthorizer:
-    """Creates a SubjectAccessReview for each decision that is not cached.
+    """Creates a SubjectAccessReview for each decision that is not cached. Only decisions about reads are: a write is
+    reviewed anew, and fails while the cluster is unreachable, so that none passes after a revocation (ATTACK-05).
 
-    While the cluster is unreachable, access that was allowed at most `tolerance` seconds ago stays allowed, and
+    While the cluster is unreachable, reads that were allowed at most `tolerance` seconds ago stay allowed, and
     `on_stale` is called for every such decision.
     """
 
@@ -44,7 +48,7 @@ class SubjectAccessReviewAuthorizer:
         """Raises the cluster's StatusError; ServiceUnavailable if it is unreachable and the decision is not cached."""
         key = _cache_key(attributes)
         if key is None:
-            return await self._review(attributes)
+            return await call_cluster(lambda: self._review(attributes))
         fresh = self._decisions.get_fresh(key)
         if fresh is not None:
             return fresh
@@ -113,7 +117,9 @@ def _requirement(requirement: Requirement) -> dict[str, Any]:
 
 
 def _cache_key(attributes: AccessAttributes) -> Hashable | None:
-    """Returns the cache key of a decision, None if the attributes are too long to be cached (WIRE-B11)."""
+    """Returns the cache key of a decision, None for a write and for attributes that are too long (WIRE-B11)."""
+    if attributes.verb not in _CACHED_VERBS:
+        return None
     texts = (
         attributes.verb,
         attributes.group,

@@ -39,8 +39,9 @@ class _Entry(Generic[V]):
 class DecisionCache(Generic[V]):
     """An LRU cache of decisions. Concurrent callers with the same key share one call; failed calls are not cached.
 
-    A decision is fresh for `ttl` seconds. If `usable_when_stale` returns True for it, it is also used for up to
-    `tolerance` seconds (0 disables this) while the cluster is unreachable, that is, while calls fail with a 503.
+    A decision is fresh for `ttl` seconds from the start of its call. If `usable_when_stale` returns True for it, it is
+    also used for up to `tolerance` seconds (0 disables this) while the cluster is unreachable, that is, while calls
+    fail with a 503.
     """
 
     def __init__(
@@ -109,28 +110,30 @@ class DecisionCache(Generic[V]):
         return call
 
     async def _call(self, key: Hashable, fetch: Callable[[], Awaitable[V]]) -> V:
+        # the cluster may decide at any time before it answers
+        started = self._clock()
         try:
-            async with asyncio.timeout(_CALL_TIMEOUT):
-                value = await _with_unavailable_errors(fetch)
-            self._store(key, value)
+            value = await call_cluster(fetch)
+            self._store(key, value, started)
             return value
-        except TimeoutError as error:
-            raise ServiceUnavailable("the cluster does not answer", retry_after=_RETRY_AFTER) from error
         finally:
             del self._calls[key]
 
-    def _store(self, key: Hashable, value: V) -> None:
-        self._entries[key] = _Entry(value, self._clock())
+    def _store(self, key: Hashable, value: V, since: float) -> None:
+        self._entries[key] = _Entry(value, since)
         self._entries.move_to_end(key)
         self._unreachable_until = 0.0
         while len(self._entries) > self._size:
             self._entries.popitem(last=False)
 
 
-async def _with_unavailable_errors(fetch: Callable[[], Awaitable[V]]) -> V:
-    """Calls `fetch` and turns every failure of the cluster (5xx, 429) into ServiceUnavailable."""
+async def call_cluster(fetch: Callable[[], Awaitable[V]]) -> V:
+    """Calls `fetch` and turns every failure of the cluster (5xx, 429, no answer) into ServiceUnavailable."""
     try:
-        return await fetch()
+        async with asyncio.timeout(_CALL_TIMEOUT):
+            return await fetch()
+    except TimeoutError as error:
+        raise ServiceUnavailable("the cluster does not answer", retry_after=_RETRY_AFTER) from error
     except StatusError as error:
         if error.code < 500 and error.code != 429:
             raise

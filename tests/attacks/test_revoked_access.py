@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.e2e.support.applying import MERGE
+from tests.e2e.support.applying import APPLY, MERGE, configuration
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.tenants import Object, Tenants, manifest
@@ -176,6 +176,68 @@ def test_gets_and_lists_do_not_show_revoked_objects(revocable: RevocableTenant, 
     deadline = time.monotonic() + 15
     while revocable.client.get(path).status != 403:
         assert time.monotonic() < deadline
+
+
+WRITE_VERBS = ("create", "get", "update", "patch", "delete", "deletecollection")
+
+
+def _send_dry_runs(client: Client, namespace: str, name: str) -> dict[str, int]:
+    """Sends every kind of write as a dry run, which can be repeated, and returns the status codes."""
+    dry, collection, path = {"dryRun": "All"}, tenants_path(namespace), tenants_path(namespace, name)
+    new, applied = manifest("other", namespace), configuration(name, spec={})
+    field_manager = {**dry, "fieldManager": "attack", "force": "true"}
+    return {
+        "create": client.request("POST", collection, new, query=dry).status,
+        "update": client.request("PUT", path, manifest(name, namespace), query=dry).status,
+        "patch": client.request("PATCH", path, {"spec": {"etcd": True}}, query=dry, content_type=MERGE).status,
+        "apply": client.request("PATCH", path, applied, query=field_manager, content_type=APPLY).status,
+        "delete": client.request("DELETE", path, query=dry).status,
+        "deletecollection": client.request("DELETE", collection, query=dry).status,
+    }
+
+
+def test_no_write_passes_after_a_revocation(
+    cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
+) -> None:
+    """Neither through the aggregator nor past it, although each write was allowed a moment before."""
+    namespace = tenants.create_with_namespace()
+    name = create_child(tenants, namespace)
+    access.create_role("writer", namespace, {**GET_TENANTS, "verbs": WRITE_VERBS})
+    access.bind("writer", namespace, user_subject(unique), "writer")
+    clients = [cluster.direct_client(unique), cluster.client(unique)]
+    for client in clients:
+        tenants.wait(
+            "writes are allowed", lambda c=client: set(_send_dry_runs(c, namespace, name).values()) <= {200, 201}
+        )
+    access.delete(ROLEBINDINGS, "writer", namespace)
+    tenants.wait("the cluster denies writes", lambda: not _is_allowed(cluster, unique, namespace))
+    for client in clients:
+        answers = _send_dry_runs(client, namespace, name)
+        assert set(answers.values()) == {403}, answers
+
+
+def _is_allowed(cluster: E2eCluster, user: str, namespace: str) -> bool:
+    """Asks the cluster for a review of its own, which no cache of ours answers."""
+    attributes = {"verb": "create", "group": "apps.cozystack.io", "resource": "tenants", "namespace": namespace}
+    review = {"spec": {"user": user, "resourceAttributes": attributes}}
+    answer = cluster.client().request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+    return bool(answer.expect(201)["status"]["allowed"])
+
+
+def test_an_impersonator_loses_the_identity_with_the_right_to_it(
+    cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
+) -> None:
+    namespace = tenants.create_with_namespace()
+    other = f"{unique}-other"
+    access.bind("viewer", namespace, user_subject(other))
+    rule = {"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"], "resourceNames": [other]}
+    access.create("clusterroles", {"metadata": {"name": f"attack:{unique}"}, "rules": [rule]})
+    access.bind(unique, "", user_subject(unique), f"attack:{unique}")
+    client, headers = cluster.client(unique), {"Impersonate-User": other}
+    path = tenants_path(namespace)
+    tenants.wait("the list is allowed", lambda: client.get(path, headers=headers).status == 200)
+    access.delete("clusterrolebindings", unique)
+    tenants.wait("the list is denied", lambda: client.get(path, headers=headers).status == 403)
 
 
 @pytest.mark.controller_manager

@@ -3,6 +3,7 @@ WIRE-B11)."""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from apiserver.authorization.authorizer import AccessAttributes, Decision
 from apiserver.authorization.subject_access_review import SubjectAccessReviewAuthorizer, subject_access_review_spec
 from apiserver.delegation.decision_cache import DecisionCache
+from apiserver.delegation.review_client import ReviewBackoff
 from apiserver.meta.errors import ServiceUnavailable, StatusError
 from apiserver.meta.resource import Object
 from apiserver.meta.selectors import Requirement
@@ -97,7 +99,7 @@ async def test_the_review_status_becomes_the_decision(status: dict[str, Any], de
         pytest.param(replace(WIDGET, user=replace(ALICE, groups=("a",))), id="other groups"),
         pytest.param(replace(WIDGET, user=replace(ALICE, uid="8")), id="another uid"),
         pytest.param(replace(WIDGET, user=replace(ALICE, extra={"k/l": ("w",)})), id="other extra"),
-        pytest.param(replace(WIDGET, verb="delete"), id="another verb"),
+        pytest.param(replace(WIDGET, verb="list"), id="another verb"),
         pytest.param(replace(WIDGET, namespace="ns2"), id="another namespace"),
         pytest.param(replace(WIDGET, name="w2"), id="another name"),
         pytest.param(replace(WIDGET, subresource="status"), id="a subresource"),
@@ -110,6 +112,35 @@ async def test_a_cached_decision_is_used_for_equal_attributes_only(other: Access
     for attributes in (WIDGET, replace(WIDGET), other, other):
         await authorizer.authorize(attributes)
     assert cluster.calls == 2
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        *(
+            pytest.param(replace(WIDGET, verb=verb), id=verb)
+            for verb in ("create", "update", "patch", "delete", "deletecollection", "impersonate", "bind")
+        ),
+        pytest.param(AccessAttributes(user=ALICE, verb="post", path="/reload"), id="post to a path"),
+    ],
+)
+async def test_a_write_is_reviewed_anew(write: AccessAttributes) -> None:
+    """Not even simultaneous writes share a review, which may have been decided before the later one arrived."""
+    cluster = FakeReviews(allowed=True)
+    authorizer = SubjectAccessReviewAuthorizer(cluster, on_stale=lambda: None)
+    await asyncio.gather(authorizer.authorize(write), authorizer.authorize(write))
+    cluster.status = {"allowed": False}
+    assert not (await authorizer.authorize(write)).allowed
+    assert cluster.calls == 3
+
+
+async def test_a_write_is_not_allowed_by_an_earlier_decision_while_the_cluster_is_unreachable() -> None:
+    cluster = FakeReviews(allowed=True)
+    authorizer = SubjectAccessReviewAuthorizer(cluster, on_stale=lambda: None, backoff=ReviewBackoff(steps=1))
+    await authorizer.authorize(replace(WIDGET, verb="patch"))
+    cluster.error = StatusError(504, "Timeout", "etcdserver: request timed out")
+    with pytest.raises(ServiceUnavailable):
+        await authorizer.authorize(replace(WIDGET, verb="patch"))
 
 
 async def test_a_decision_on_very_long_attributes_is_not_cached() -> None:

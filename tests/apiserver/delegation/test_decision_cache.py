@@ -60,6 +60,20 @@ async def test_a_decision_is_fetched_again_after_its_ttl(clock: Clock) -> None:
     assert reviews.calls == 2
 
 
+async def test_the_ttl_begins_with_the_call_and_not_with_its_answer(clock: Clock) -> None:
+    """The cluster may have decided when the call began, and access may have been revoked since."""
+    reviews, decisions = FakeReviews(), cache(clock)
+    reviews.gate.clear()
+    request = asyncio.create_task(decisions.get_or_fetch("k", reviews))
+    await reviews.entered.wait()
+    clock.now += 6
+    reviews.gate.set()
+    await request
+    clock.now += 6
+    await decisions.get_or_fetch("k", reviews)
+    assert reviews.calls == 2
+
+
 async def test_concurrent_requests_share_one_call(clock: Clock) -> None:
     reviews, decisions = FakeReviews(), cache(clock)
     reviews.gate.clear()
