@@ -112,7 +112,13 @@ def build_application(
     health, metrics = process.health, process.metrics
     api = Api(
         endpoints=endpoints,
-        responders=(health.respond, discovery.respond, openapi.respond, version.respond, metrics.respond),
+        responders=(
+            partial(health.respond, authorizer=authorizer),
+            discovery.respond,
+            openapi.respond,
+            version.respond,
+            metrics.respond,
+        ),
         paths=lambda: sorted({*health.paths(), *discovery.paths(), *openapi.paths(), *version.paths(), "/metrics"}),
     )
     return build_app(api, filters)

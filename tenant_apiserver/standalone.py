@@ -23,6 +23,7 @@ from apiserver.authentication.authenticator import AuthenticationError, UnionAut
 from apiserver.authentication.request_header import RequestHeaderConfig, has_identity_headers
 from apiserver.authentication.x509 import CertificateVerifier, ClientCertificateAuthenticator, PeerCertificates
 from apiserver.authorization.authorizer import Authorizer, standard_authorizer
+from apiserver.private_files import write_private
 from apiserver.request.context import RequestContext, User
 from apiserver.server.listener import CannotListen, Listener, stop_on_signals
 from apiserver.storage.event_history import HistoryLimits
@@ -32,8 +33,8 @@ from registry.cluster.client import HttpClusterClient
 from registry.cluster.kubernetes_asyncio_shim import Configuration
 from registry.embedded.cluster import ClusterTrust, EmbeddedCluster
 from registry.sqlite.statements import DatabaseUnusable
-from tenant_apiserver.certificates.kubeconfig import write_private
 from tenant_apiserver.certificates.local_pki import LocalPki, PkiUnusable, admin_kubeconfig
+from tenant_apiserver.certificates.serving_names import local_address, serving_names
 from tenant_apiserver.certificates.sources import SelfManagedCertificate
 from tenant_apiserver.log_format import configure
 from tenant_apiserver.options.command_line import StandaloneOptions
@@ -60,7 +61,6 @@ from tenant_apiserver.wiring.policies import equivalents_of
 from tenant_apiserver.wiring.tenant_api import TenantApi, tenant_api
 from tenant_apiserver.wiring.tenant_controller import NAME as TENANT
 
-_ANY_ADDRESS = ("0.0.0.0", "::")
 _HINT = """\
 Serving on {url}
 This server stores everything in {data}: it is meant for evaluation, development and CI, not for production.
@@ -106,9 +106,8 @@ class _Server:
         self._data = options.data_dir.absolute()
         self._kubeconfig = self._data / "kubeconfig"
         self._pki = LocalPki(self._data / "pki", name="tenant-apiserver standalone CA")
-        any_address = options.bind_address in _ANY_ADDRESS
-        self._address = "127.0.0.1" if any_address else options.bind_address
-        host = f"[{self._address}]" if ":" in self._address else self._address
+        address = local_address(options.bind_address)
+        host = f"[{address}]" if ":" in address else address
         self._url = f"https://{host}:{options.secure_port}"
 
     async def run(self) -> None:
@@ -143,7 +142,8 @@ class _Server:
         context = ControllerContext(cluster=client, tenants=tenants, settings=self._settings, metrics=metrics)
         controllers = Controllers(context, chosen=options.controllers)
         audit = open_audit_log(options.audit_log_path, metrics)
-        certificate = SelfManagedCertificate(self._pki, [self._address])
+        names = await asyncio.to_thread(serving_names, options.bind_address)
+        certificate = SelfManagedCertificate(self._pki, names)
         tls = TLS_TRANSPORTS[options.tls_transport](
             await certificate.obtain(), self._pki.ca().certificate, on_handshake_error=metrics.handshake_error
         )

@@ -1,5 +1,9 @@
 """Serves /healthz, /livez and /readyz: named checks, with the texts of k8s.io/apiserver's healthz (WIRE-I3 to
-WIRE-I5)."""
+WIRE-I5).
+
+Everyone may read these paths, so that everyone sees only the names of checks, and ok or failed. Errors and notes may
+name objects of the cluster: they are shown only to users who may get /metrics.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +16,20 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from apiserver.authorization.authorizer import AccessAttributes, Authorizer
+from apiserver.meta.errors import StatusError
 from apiserver.request.context import RequestContext
-from apiserver.request.request_info import Query
 
 Check = Callable[[], Awaitable[str | None] | str | None]
 """A check fails by raising an exception. Its text is logged, and returned only by the check's own path. A check that
-passes may return a note, which is shown in the verbose list of checks."""
+passes may return a note, which is shown in the verbose list of checks. Both only to users who may get /metrics."""
 
 ENDPOINTS = ("healthz", "livez", "readyz")
 READINESS = ("readyz",)
 
 _LOG = logging.getLogger("apiserver.health")
 _CHECK_SECONDS = 5.0
+_WITHHELD = "reason withheld"
 _HEADERS = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
 
 
@@ -61,51 +67,68 @@ class HealthChecks:
             found += sorted(f"/{endpoint}/{each.name}" for each in self._checks_of(endpoint))
         return found
 
-    async def respond(self, context: RequestContext) -> web.StreamResponse | None:
-        """The response of a health path, None for other paths."""
+    async def respond(self, context: RequestContext, *, authorizer: Authorizer) -> web.StreamResponse | None:
+        """The response of a health path, None for other paths. `authorizer` decides who sees errors and notes."""
         endpoint, _, name = context.info.path.removeprefix("/").partition("/")
         if endpoint not in ENDPOINTS or not context.info.path.startswith("/"):
             return None
         checks = self._checks_of(endpoint)
         if not name:
-            return await _answer_all(endpoint, checks, context.query)
+            return await _answer_all(endpoint, checks, context, authorizer)
         for each in checks:
             if name in each.names:
-                return await _answer_one(each)
+                return await _answer_one(each, context, authorizer)
         return None
 
     def _checks_of(self, endpoint: str) -> list[_NamedCheck]:
         return [each for each in self._checks if endpoint in each.endpoints]
 
 
-async def _answer_all(endpoint: str, checks: list[_NamedCheck], query: Query) -> web.Response:
-    excluded = set(query.all("exclude"))
-    lines, failed = [], []
+async def _answer_all(
+    endpoint: str, checks: list[_NamedCheck], context: RequestContext, authorizer: Authorizer
+) -> web.Response:
+    excluded = set(context.query.all("exclude"))
+    results: list[tuple[str, str]] = []
+    failed = []
     for each in checks:
         if each.names & excluded:
             excluded -= each.names
-            lines.append(f"[+]{each.name} excluded: ok")
+            results.append((f"[+]{each.name} excluded: ok", ""))
+            continue
+        passed, text = await _run(each)
+        if passed:
+            results.append((f"[+]{each.name} ok", text))
         else:
-            passed, text = await _run(each)
-            if not passed:
-                failed.append(f"{each.name}: {text}")
-                text = "reason withheld"
-            sign, state = ("+", "ok") if passed else ("-", "failed")
-            lines.append(f"[{sign}]{each.name} {state}" + (f": {text}" if text else ""))
+            failed.append(f"{each.name}: {text}")
+            results.append((f"[-]{each.name} failed: {_WITHHELD}", ""))
+    if failed:
+        _LOG.info("%s check failed", endpoint, extra={"failed": failed})
+    elif "verbose" not in context.query:
+        return _text_response("ok")
+    with_notes = any(note for _, note in results) and await _may_see_texts(context, authorizer)
+    lines = [f"{line}: {note}" if note and with_notes else line for line, note in results]
     if excluded:
         names = ", ".join(json.dumps(name, ensure_ascii=False) for name in sorted(excluded))
         lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
-    if failed:
-        _LOG.info("%s check failed", endpoint, extra={"failed": failed})
-        return _text_response("\n".join([*lines, f"{endpoint} check failed\n"]), 500)
-    if "verbose" not in query:
-        return _text_response("ok")
-    return _text_response("\n".join([*lines, f"{endpoint} check passed\n"]))
+    verdict = f"{endpoint} check {'failed' if failed else 'passed'}\n"
+    return _text_response("\n".join([*lines, verdict]), 500 if failed else 200)
 
 
-async def _answer_one(named: _NamedCheck) -> web.Response:
+async def _answer_one(named: _NamedCheck, context: RequestContext, authorizer: Authorizer) -> web.Response:
     passed, text = await _run(named)
-    return _text_response("ok") if passed else _text_response(f"internal server error: {text}\n", 500)
+    if passed:
+        return _text_response("ok")
+    shown = text if await _may_see_texts(context, authorizer) else _WITHHELD
+    return _text_response(f"internal server error: {shown}\n", 500)
+
+
+async def _may_see_texts(context: RequestContext, authorizer: Authorizer) -> bool:
+    """True if the user may get /metrics. A review that fails withholds the texts: the check itself was answered."""
+    attributes = AccessAttributes(user=context.user, verb="get", path="/metrics")
+    try:
+        return (await authorizer.authorize(attributes)).allowed
+    except StatusError:
+        return False
 
 
 async def _run(named: _NamedCheck) -> tuple[bool, str]:

@@ -7,7 +7,6 @@ never decreases, neither by deletions nor over a restart.
 from __future__ import annotations
 
 import enum
-import os
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from apiserver.meta.resource import Key
+from apiserver.private_files import create_private
 
 # "k8s1", which distinguishes our files from other SQLite databases
 _APPLICATION_ID = 0x6B387331
@@ -92,7 +92,7 @@ class Tables:
         """Opens or creates the file. Raises DatabaseUnusable."""
         try:
             # the file contains Secrets; SQLite creates its other files with the same mode
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+            create_private(path)
             connection = sqlite3.connect(path, isolation_level=None, timeout=2)
         except (OSError, sqlite3.Error) as error:
             raise DatabaseUnusable(f"{path} cannot be opened: {error}") from error

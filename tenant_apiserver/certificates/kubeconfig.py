@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 from pathlib import Path
 from typing import Any
 
@@ -34,17 +33,6 @@ def server_of(path: Path) -> str:
     """The server URL in a kubeconfig that `render` produced."""
     document = yaml.safe_load(path.read_text())
     return str(document["clusters"][0]["cluster"]["server"])
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Atomically writes a file that only its owner may read."""
-    scratch = path.with_name(f".{path.name}.new")
-    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    scratch.replace(path)
 
 
 def _base64(data: bytes) -> str:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from apiserver.private_files import write_private
 from apiserver.tls import certificates
 from apiserver.tls.certificates import KeyPair
 from registry.embedded.auth import signing_key
 from registry.embedded.auth.signing_key import SigningKey
 from registry.names import ROOT_NAMESPACE
 from tenant_apiserver.certificates import kubeconfig as kubeconfigs
-from tenant_apiserver.certificates.kubeconfig import write_private
 from tenant_apiserver.options.command_line import KubeconfigOptions
 
 MASTERS = "system:masters"

@@ -68,7 +68,6 @@ def _attribute(name: str) -> str:
 
 _VERBOSITY = "log verbosity: 0 warnings and errors, 1 also start and stop, 3 also every request, 4 also debug messages"
 _COMMON = (
-    _Flag("--bind-address", address, "0.0.0.0", "address to listen on"),
     _Flag("--secure-port", port, 8443, "port to listen on, HTTPS"),
     _Flag("--root-host", hostname, "example.org", "domain of the root tenant"),
     _Flag("--controllers", controllers, CONTROLLERS, "controllers to run: '*', 'none' or a list"),
@@ -87,6 +86,7 @@ _COMMON = (
 )
 _TOLERATE = "start even if the cluster denies access to the CAs of clients and front proxies"
 _SERVE = (
+    _Flag("--bind-address", address, "0.0.0.0", "address to listen on"),
     _Flag("--kubeconfig", readable_file, None, "kubeconfig of the cluster (default: in-cluster, then ~/.kube/config)"),
     _Flag("--cert-dir", directory, None, "directory for a self-signed serving certificate and its CA"),
     _Flag("--tls-cert-file", readable_file, None, "PEM file with the serving certificate and its intermediates"),
@@ -118,7 +118,10 @@ _SERVE = (
         "what decides who sees a tenant: RBAC objects or access reviews",
     ),
 )
-_STANDALONE = (_Flag("--data-dir", directory, Path("data"), "directory for the database, the PKI and the kubeconfig"),)
+_STANDALONE = (
+    _Flag("--bind-address", address, "127.0.0.1", "address to listen on, which is also put into the certificate"),
+    _Flag("--data-dir", directory, Path("data"), "directory for the database, the PKI and the kubeconfig"),
+)
 _KUBECONFIG = (
     _Flag("--data-dir", directory, Path("data"), "data directory of the standalone server"),
     _Flag("--user", str, "", "name of the user"),

@@ -1,6 +1,6 @@
 """Loads the file of platform settings at the start, and reloads it when it changes.
 
-Errors name the key. They are public (readyz shows them), so they quote nothing of the file except keys and values.
+Errors name the key. The log and readyz show them, so they quote nothing of the file except keys and values.
 """
 
 from __future__ import annotations

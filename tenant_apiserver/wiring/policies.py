@@ -178,7 +178,8 @@ class ClusterPolicies:
         )
 
     def describe(self) -> str:
-        """Lists the policies whose expressions do not compile, without the expressions, because readyz is public."""
+        """Lists the policies whose expressions do not compile, without the expressions: whoever may get
+        /metrics sees the text in readyz."""
         broken = [f"{name} ({len(problems)})" for name, problems in self.source.problems.items()]
         return f"expressions that do not compile in: {', '.join(broken)}" if broken else ""
 

@@ -7,6 +7,8 @@ tests/e2e/api/test_openapi_fuzz.py.
 
 from __future__ import annotations
 
+import re
+import ssl
 import statistics
 import time
 from collections.abc import Iterator
@@ -29,6 +31,7 @@ from tests.e2e.support.clusters import (
     tenants_path,
 )
 from tests.e2e.support.https_client import Client, Response
+from tests.e2e.support.policies import Policies
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.raw_tls import RawTls
 from tests.e2e.support.tenants import Object, Tenants, manifest
@@ -127,6 +130,29 @@ def test_hidden_and_missing_objects_get_the_same_answer(alice: TenantAdmin, bob:
     lists = [alice.client.get(tenants_path(each)) for each in (bob.namespace, nowhere)]
     texts = [_without_version(answer) for answer in lists]
     assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/healthz"])
+def test_anonymous_users_see_only_the_names_of_checks(cluster: E2eCluster, unique: str, path: str) -> None:
+    strangers = Client(cluster.direct_url, ssl._create_unverified_context(), {}), cluster.direct_client(unique)
+    for stranger in strangers:
+        lines = stranger.get(path, query={"verbose": ""}).content.decode().splitlines()
+        assert [line for line in lines[:-1] if not re.fullmatch(r"\[\+\][\w/-]+ ok", line)] == []
+        assert lines[-1] == f"{path[1:]} check passed"
+
+
+@pytest.mark.usefixtures("embedded")
+def test_readyz_names_policies_only_to_who_may_get_metrics(cluster: E2eCluster, unique: str) -> None:
+    """A kube-apiserver does not store a policy that does not compile, so only the embedded cluster can have one."""
+    policies = Policies(cluster, "default")
+    with policies.in_force({"validations": [{"expression": "1 < 2.5"}]}, wait=False) as name:
+
+        def shown(client: Client) -> str:
+            return client.get("/readyz", query={"verbose": ""}).content.decode()
+
+        wait_until("the administrator sees it", lambda: name in shown(cluster.direct_client()))
+        assert name not in shown(Client(cluster.direct_url, ssl._create_unverified_context(), {}))
+        assert name not in shown(cluster.direct_client(unique))
 
 
 def _without_version(answer: Response) -> Object:

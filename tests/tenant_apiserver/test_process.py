@@ -10,7 +10,7 @@ import pytest
 
 from apiserver.audit import Event
 from apiserver.authentication.request_header import RequestHeaderConfig
-from apiserver.authorization.authorizer import UnionAuthorizer
+from apiserver.authorization.authorizer import PrivilegedGroups, UnionAuthorizer
 from apiserver.endpoints.filters.chain import FilterConfig, build_filters
 from apiserver.metrics import Metrics
 from registry.cluster.event_handlers import RelistListener
@@ -61,10 +61,10 @@ async def test_readyz_fails_and_livez_succeeds_after_the_signal() -> None:
     process = Process(stages=shutdown_stages())
     add_checks(process, ())
     process.stages.draining.set()
-    answer = await process.health.respond(make_context(target="/readyz/shutdown"))
+    answer = await process.health.respond(make_context(target="/readyz/shutdown"), authorizer=PrivilegedGroups())
     assert answer is not None
     assert answer.status == 500
-    alive = await process.health.respond(make_context(target="/livez"))
+    alive = await process.health.respond(make_context(target="/livez"), authorizer=PrivilegedGroups())
     assert alive is not None
     assert alive.status == 200
 
@@ -78,9 +78,9 @@ async def test_a_server_is_not_ready_before_all_informers_have_synced() -> None:
     process = Process()
     informer = Informer(FakeCluster(), CONFIGMAPS)
     add_checks(process, (informer,))
-    before = await process.health.respond(make_context(target="/readyz"))
+    before = await process.health.respond(make_context(target="/readyz"), authorizer=PrivilegedGroups())
     informer.synced.set()
-    after = await process.health.respond(make_context(target="/readyz"))
+    after = await process.health.respond(make_context(target="/readyz"), authorizer=PrivilegedGroups())
     assert before is not None
     assert after is not None
     assert (before.status, after.status) == (500, 200)

@@ -7,8 +7,29 @@ import asyncio
 import pytest
 from aiohttp import web
 
+from apiserver.authorization.authorizer import NO_OPINION, AccessAttributes, Authorizer, Decision
+from apiserver.meta.errors import ServiceUnavailable
+from apiserver.request.context import ANONYMOUS, User
 from apiserver.server.healthz import READINESS, HealthChecks
 from tests.apiserver.endpoints.request_contexts import make_context
+
+SCRAPER = User("scraper")
+
+
+class MetricsReaders:
+    """Allows SCRAPER to get /metrics, and nothing else."""
+
+    asked = 0
+
+    async def authorize(self, attributes: AccessAttributes) -> Decision:
+        self.asked += 1
+        allowed = (attributes.user, attributes.verb, attributes.path) == (SCRAPER, "get", "/metrics")
+        return Decision(allowed=True) if allowed else NO_OPINION
+
+
+class Unreachable:
+    async def authorize(self, attributes: AccessAttributes) -> Decision:
+        raise ServiceUnavailable("no answer")
 
 
 def fail() -> None:
@@ -22,8 +43,11 @@ def checks() -> HealthChecks:
     return checks
 
 
-async def get(checks: HealthChecks, target: str) -> tuple[int, str]:
-    response = await checks.respond(make_context(target=target))
+async def get(
+    checks: HealthChecks, target: str, *, user: User = SCRAPER, authorizer: Authorizer | None = None
+) -> tuple[int, str]:
+    context = make_context(target=target, user=user)
+    response = await checks.respond(context, authorizer=authorizer or MetricsReaders())
     assert isinstance(response, web.Response)
     assert isinstance(response.body, bytes)
     assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
@@ -64,6 +88,35 @@ async def test_the_note_of_a_passing_check_is_listed_verbosely(checks: HealthChe
     assert await get(checks, "/readyz/config") == (200, "ok")
 
 
+@pytest.mark.parametrize("user", [ANONYMOUS, User("someone")], ids=["anonymous", "another user"])
+async def test_only_who_may_get_metrics_sees_reasons_and_notes(checks: HealthChecks, user: User) -> None:
+    checks.add("admission-policies", lambda: "policy-of-bob does not compile", endpoints=READINESS)
+    body = "[+]ping ok\n[+]log ok\n[+]admission-policies ok\nreadyz check passed\n"
+    assert await get(checks, "/readyz?verbose", user=user) == (200, body)
+    checks.add("informer-sync", fail, endpoints=READINESS)
+    body = "[+]ping ok\n[+]log ok\n[+]admission-policies ok\n[-]informer-sync failed: reason withheld\n"
+    assert await get(checks, "/readyz", user=user) == (500, f"{body}readyz check failed\n")
+    withheld = (500, "internal server error: reason withheld\n")
+    assert await get(checks, "/readyz/informer-sync", user=user) == withheld
+
+
+async def test_texts_are_withheld_if_the_right_cannot_be_reviewed(checks: HealthChecks) -> None:
+    checks.add("config", lambda: "the file is invalid", endpoints=READINESS)
+    status, body = await get(checks, "/readyz?verbose", authorizer=Unreachable())
+    assert (status, "[+]config ok\n" in body) == (200, True)
+    checks.add("informer-sync", fail, endpoints=READINESS)
+    withheld = (500, "internal server error: reason withheld\n")
+    assert await get(checks, "/readyz/informer-sync", authorizer=Unreachable()) == withheld
+
+
+async def test_no_review_is_sent_if_there_is_no_text(checks: HealthChecks) -> None:
+    """Probes of the kubelet and of the aggregator cost the cluster nothing."""
+    reviewed = MetricsReaders()
+    for target in ("/readyz", "/readyz?verbose", "/livez/ping"):
+        assert (await get(checks, target, authorizer=reviewed))[0] == 200
+    assert reviewed.asked == 0
+
+
 async def test_checks_can_be_excluded(checks: HealthChecks) -> None:
     checks.add("informer-sync", fail)
     status, body = await get(checks, "/readyz?verbose&exclude=informer-sync&exclude=nothing")
@@ -86,7 +139,7 @@ async def test_a_check_that_hangs_fails(checks: HealthChecks, monkeypatch: pytes
 @pytest.mark.parametrize("path", ["/readyz/nothing", "/livez/informer-sync", "/version", "/", "/healthy"])
 async def test_other_paths_are_not_answered(checks: HealthChecks, path: str) -> None:
     checks.add("informer-sync", fail, endpoints=READINESS)
-    assert await checks.respond(make_context(target=path)) is None
+    assert await checks.respond(make_context(target=path), authorizer=MetricsReaders()) is None
 
 
 def test_a_name_is_registered_once(checks: HealthChecks) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import ssl
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import yaml
 
 from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster
+from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import run_command, wait_until
 from tests.e2e.support.tenants import Tenants
 
@@ -57,6 +59,12 @@ def readyz(cluster: E2eCluster) -> str:
     return answer.content.decode()
 
 
+def anonymous_readyz(cluster: E2eCluster) -> str:
+    answer = Client(cluster.direct_url, ssl._create_unverified_context(), {}).get("/readyz?verbose")
+    assert answer.status == 200, answer.content
+    return answer.content.decode()
+
+
 def test_a_changed_settings_file_takes_effect_and_an_invalid_one_does_not(
     own_cluster: E2eCluster, tmp_path: Path
 ) -> None:
@@ -94,6 +102,7 @@ def test_a_changed_settings_file_takes_effect_and_an_invalid_one_does_not(
     write_settings(path, "publishing: {host: three.example, certificates: {issuerName: mine}}\n")
     error = "the file is invalid, the previous settings stay in force: publishing.certificates.issuerName:"
     wait_until("the error is shown", lambda: f"{error} 'mine' is not known" in readyz(own_cluster), seconds=PATIENCE)
+    assert "[+]config ok\n" in anonymous_readyz(own_cluster), "the error is shown to anonymous users"
     assert "the changed file is invalid, keeping the previous settings" in own_cluster.server.log()
     assert has(f"{name}.two.example", "second")
 

@@ -81,7 +81,7 @@ def test_an_error_in_the_file_is_one_line_that_names_the_key(tmp_path: Path, tex
 
 
 def test_the_error_of_a_malformed_file_quotes_nothing_of_it(tmp_path: Path) -> None:
-    """All users may read readyz, which shows the error."""
+    """readyz shows the error to everyone who may get /metrics, and the log to everyone who reads it."""
     with pytest.raises(ValueError, match="line 2") as error:
         load_settings(written(tmp_path, "release:\n  token: [hunter2 : : {"))
     assert "hunter2" not in str(error.value)
