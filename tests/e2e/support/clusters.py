@@ -8,7 +8,7 @@ import ssl
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -17,21 +17,23 @@ import yaml
 
 from apiserver.tls.certificates import KeyPair
 from tests.e2e.support import credentials
-from tests.e2e.support.control_plane import FRONT_PROXY, ControlPlane
+from tests.e2e.support.control_plane import FRONT_PROXY, ControlPlane, crd_flags
 from tests.e2e.support.credentials import Identity
 from tests.e2e.support.https_client import Client
-from tests.e2e.support.processes import REPOSITORY, Process, free_port, run_command, wait_until
+from tests.e2e.support.processes import REPOSITORY, Process, T, free_port, run_command, wait_until
 
 KUBECTL = Path(sys.executable).parent / "kubectl"
 GROUP_VERSION = "/apis/apps.cozystack.io/v1alpha1"
 API_SERVICE = "v1alpha1.apps.cozystack.io"
 CORE_GROUP_VERSION = "/apis/core.cozystack.io/v1alpha1"
 CORE_API_SERVICE = "v1alpha1.core.cozystack.io"
+AGGREGATED_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 RBAC = "rbac.authorization.k8s.io"
 ROOT = "tenant-root"
 ROOT_HOST = "example.org"
 # how long a chain of the control plane's controllers may take on a small machine
 PATIENCE = 60.0
+_COMMAND_SECONDS = 120
 
 
 def tenants_path(namespace: str = "", name: str = "", subresource: str = "") -> str:
@@ -106,7 +108,7 @@ class E2eCluster(ABC):
             input=input,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=_COMMAND_SECONDS,
             env=self._environment(environment),
         )
         report = f"kubectl {' '.join(arguments)} exited with {done.returncode}\n{done.stdout}\n{done.stderr}"
@@ -123,6 +125,32 @@ class E2eCluster(ABC):
         command = self._kubectl(self.admin, arguments)
         return Process(f"kubectl {arguments[0]}", command, log=log, environment=self._environment(None))
 
+    def wait_until(self, what: str, check: Callable[[], T | None], *, seconds: float = PATIENCE) -> T:
+        """Returns the first true result of `check`. Raises WaitTimeout with the output of the processes."""
+        return wait_until(what, check, seconds=seconds, processes=self.processes)
+
+    def wait_until_served(self, path: str) -> None:
+        """Waits for a kind: a kube-apiserver serves it a moment after its CRD is established."""
+        client = self.client()
+        self.wait_until(f"{path} is served", lambda: client.serves(path))
+
+    def wait_until_allowed(self, user: str, namespace: str, **attributes: str) -> None:
+        """Waits until RBAC allows a user a verb: a kube-apiserver sees new roles and bindings a moment later.
+
+        `attributes` are the verb, group and resource of a SubjectAccessReview.
+        """
+        client, path = self.client(), "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": user, "resourceAttributes": {"namespace": namespace, **attributes}},
+        }
+
+        def is_allowed() -> bool:
+            return bool(client.request("POST", path, review).expect(201)["status"]["allowed"])
+
+        self.wait_until(f"{user} may {attributes} in {namespace}", is_allowed)
+
     def grant(self, user: str, role: str, namespace: str) -> None:
         """Binds a user to a ClusterRole in one namespace and waits until the binding is in effect."""
         client = self.client()
@@ -135,19 +163,13 @@ class E2eCluster(ABC):
         }
         path = f"/apis/{RBAC}/v1/namespaces/{namespace}/rolebindings"
         client.request("POST", path, binding).expect(201)
-        rule = client.get(f"/apis/{RBAC}/v1/clusterroles/{role}").expect(200)["rules"][0]
-        attributes = {"verb": rule["verbs"][0], "group": rule["apiGroups"][0], "resource": rule["resources"][0]}
-        review = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SubjectAccessReview",
-            "spec": {"user": user, "resourceAttributes": {"namespace": namespace, **attributes}},
-        }
-
-        def allowed() -> bool:
-            answer = client.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review).expect(201)
-            return bool(answer["status"]["allowed"])
-
-        wait_until(f"{user} may {attributes} in {namespace}", allowed, processes=self.processes)
+        cluster_role = f"/apis/{RBAC}/v1/clusterroles/{role}"
+        # an aggregated role has no rules until kube-controller-manager has collected them
+        rules = self.wait_until(f"{role} has rules", lambda: client.get(cluster_role).expect(200)["rules"])
+        rule = {each: rules[0][each][0] for each in ("verbs", "apiGroups", "resources")}
+        self.wait_until_allowed(
+            user, namespace, verb=rule["verbs"], group=rule["apiGroups"], resource=rule["resources"]
+        )
 
     def _kubectl(self, identity: Identity, arguments: Sequence[str]) -> list[str]:
         return [str(KUBECTL), f"--kubeconfig={identity.kubeconfig}", *arguments]
@@ -158,29 +180,10 @@ class E2eCluster(ABC):
 
     def _wait_for_root_tenant(self, ours: Client) -> None:
         """Also waits until our own server is ready; a Service sends it no requests before that."""
-        client, path = self.client(), tenants_path(ROOT)
-
-        def is_served() -> bool:
-            try:
-                answer = client.get(path)
-            except OSError:
-                return False
-            return answer.status == 200 and bool(answer.json()["items"])
-
-        wait_until("the root tenant is served", is_served, seconds=PATIENCE, processes=self.processes)
-        namespace = f"/api/v1/namespaces/{ROOT}"
-        wait_until(
-            "the root tenant's namespace exists",
-            lambda: client.get(namespace).status == 200,
-            seconds=PATIENCE,
-            processes=self.processes,
-        )
-        wait_until(
-            "our server is ready",
-            lambda: ours.get("/readyz").status == 200,
-            seconds=PATIENCE,
-            processes=self.processes,
-        )
+        client = self.client()
+        self.wait_until("the root tenant is served", lambda: client.serves(tenants_path(ROOT, "root")))
+        self.wait_until("its namespace exists", lambda: client.serves(f"/api/v1/namespaces/{ROOT}"))
+        self.wait_until("our server is ready", lambda: ours.serves("/readyz"))
 
 
 class EmbeddedCluster(E2eCluster):
@@ -212,7 +215,7 @@ class EmbeddedCluster(E2eCluster):
         self.processes = (self.server,)
         kubeconfig = self.data / "kubeconfig"
         try:
-            wait_until("the kubeconfig is written", kubeconfig.is_file, processes=self.processes)
+            self.wait_until("the kubeconfig is written", kubeconfig.is_file)
             self.admin = credentials.from_kubeconfig(kubeconfig)
             self._wait_for_root_tenant(self.client())
         except BaseException:
@@ -229,7 +232,7 @@ class EmbeddedCluster(E2eCluster):
             cwd=REPOSITORY,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=_COMMAND_SECONDS,
         )
         assert done.returncode == 0, done.stderr
         return credentials.from_kubeconfig(output)
@@ -257,13 +260,13 @@ class KubeCluster(E2eCluster):
         self.processes, self.server = control_plane.processes, control_plane.processes[-1]
         self.port = free_port()
         self.direct_url = f"https://127.0.0.1:{self.port}"
-        self._install(crds)
+        self._install()
         token = self.kubectl("create", "token", "tenant-apiserver", "-n", "cozy-system", "--duration=24h").stdout
         self.account = control_plane.token_identity("tenant-apiserver", token.strip())
         self.server = self.start()
         self.processes = [self.server, *control_plane.processes]
         try:
-            self._wait_until_available()
+            self.wait_until_available()
             # started last, so that they discover every kind at once instead of at their next resync
             control_plane.start_controllers()
             self.processes = [self.server, *control_plane.processes]
@@ -279,7 +282,7 @@ class KubeCluster(E2eCluster):
         self.server.stop()
         self.server = self.start()
         self.processes = [self.server, *self._control_plane.processes]
-        self._wait_until_available()
+        self.wait_until_available()
         self._wait_for_root_tenant(self.anonymous_client())
 
     def stop(self) -> int:
@@ -326,14 +329,13 @@ class KubeCluster(E2eCluster):
         secret = self.client().get("/api/v1/namespaces/cozy-system/secrets/tenant-apiserver-serving-cert").expect(200)
         return credentials.tls_context(base64.b64decode(secret["data"]["ca.crt"]).decode())
 
-    def _install(self, crds: Path) -> None:
-        self.kubectl("apply", "--server-side", "--recursive", f"--filename={crds}")
+    def _install(self) -> None:
+        self.kubectl("apply", "--server-side", *crd_flags(self.crds))
         overlay = self.directory / "overlay"
         overlay.mkdir()
         (overlay / "kustomization.yaml").write_text(yaml.safe_dump(self._kustomization(overlay)))
         self.kubectl("apply", "--server-side", "-k", str(overlay))
-        for name in ("tenantgateways.gateway.cozystack.io", "helmreleases.helm.toolkit.fluxcd.io"):
-            self.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=60s")
+        self.kubectl("wait", "--for=condition=Established", "crd", "--all", f"--timeout={PATIENCE}s")
 
     def _kustomization(self, overlay: Path) -> dict[str, object]:
         """The unchanged manifests, except that the Service leads to the process of the test instead of Pods."""
@@ -348,27 +350,37 @@ class KubeCluster(E2eCluster):
             ],
         }
 
-    def _wait_until_available(self) -> None:
-        client = self.client()
+    def wait_until_available(self) -> None:
+        """Waits until the aggregator serves both of our groups, and their discovery and OpenAPI documents.
+
+        It fetches each of these on its own, up to a minute later than the others. kubectl needs all of them.
+        """
+        client, versions = (
+            self.client(),
+            {GROUP_VERSION.removeprefix("/apis/"), CORE_GROUP_VERSION.removeprefix("/apis/")},
+        )
 
         def is_available(name: str) -> bool:
             found = client.get(f"/apis/apiregistration.k8s.io/v1/apiservices/{name}").json()
             conditions = found.get("status", {}).get("conditions", [])
             return any(each["type"] == "Available" and each["status"] == "True" for each in conditions)
 
+        def is_discovered() -> bool:
+            groups = client.get("/apis", headers={"Accept": AGGREGATED_DISCOVERY}).expect(200)["items"]
+            return versions <= {
+                f"{group['metadata']['name']}/{each['version']}"
+                for group in groups
+                for each in group["versions"]
+                if each["freshness"] == "Current" and each["resources"]
+            }
+
         def has_openapi_documents() -> bool:
-            paths = client.get("/openapi/v3").expect(200)["paths"]
-            return GROUP_VERSION.removeprefix("/") in paths and CORE_GROUP_VERSION.removeprefix("/") in paths
+            return {f"apis/{each}" for each in versions} <= client.get("/openapi/v3").expect(200)["paths"].keys()
 
         for name in (API_SERVICE, CORE_API_SERVICE):
-            wait_until(f"{name} is Available", partial(is_available, name), seconds=PATIENCE, processes=self.processes)
-        # explain, diff and validation need the OpenAPI documents, which the aggregator fetches a while later
-        wait_until(
-            "the aggregator has our OpenAPI documents",
-            has_openapi_documents,
-            seconds=2 * PATIENCE,
-            processes=self.processes,
-        )
+            self.wait_until(f"{name} is Available", partial(is_available, name))
+        self.wait_until("the aggregator has our discovery documents", is_discovered, seconds=2 * PATIENCE)
+        self.wait_until("the aggregator has our OpenAPI documents", has_openapi_documents, seconds=2 * PATIENCE)
 
 
 def _patch(kind: str, path: str, value: object) -> dict[str, object]:

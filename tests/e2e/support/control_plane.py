@@ -33,6 +33,8 @@ _CONTROLLERS = (
 FRONT_PROXY = "front-proxy-client"
 TOKEN = "e2e-static-token"
 TOKEN_USER = "token-user"
+COZYSTACK_CRDS = "cozystack"
+"""The folder with Cozystack's CRDs: a test that needs one installs it after our server has started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,12 @@ def find_binaries() -> Binaries | str:
     if not etcd.is_file():
         return f"no etcd in {folder} or in PATH: put it there, or install Debian's etcd-server"
     return Binaries(etcd, apiserver, manager if manager.is_file() else None)
+
+
+def crd_flags(crds: Path) -> list[str]:
+    """The flags with which kubectl reads all CRDs below a folder except those of Cozystack."""
+    files = sorted(path for path in crds.rglob("*") if path.suffix in (".json", ".yaml", ".yml"))
+    return [f"--filename={path}" for path in files if COZYSTACK_CRDS not in path.relative_to(crds).parts]
 
 
 class ControlPlane:
@@ -104,7 +112,7 @@ class ControlPlane:
         self._etcd_url = self._start_etcd()
         self._run("kube-apiserver", self._binaries.kube_apiserver, *self._apiserver_flags(self._etcd_url))
         admin = Client(self.url, self.admin.tls, {})
-        wait_until("kube-apiserver is ready", lambda: _is_ready(admin), seconds=90, processes=self.processes)
+        wait_until("kube-apiserver is ready", lambda: admin.serves("/readyz"), seconds=120, processes=self.processes)
 
     def start_controllers(self) -> None:
         """Does nothing if kube-controller-manager is not installed."""
@@ -124,7 +132,7 @@ class ControlPlane:
             "--log-level": "warn",
         }
         self._run("etcd", self._binaries.etcd, *_flags(flags))
-        wait_until("etcd is healthy", lambda: _is_healthy(f"{client}/health"), processes=self.processes)
+        wait_until("etcd is healthy", lambda: _is_healthy(f"{client}/health"), seconds=120, processes=self.processes)
         return client
 
     def _apiserver_flags(self, etcd: str) -> list[str]:
@@ -191,16 +199,9 @@ def _flags(values: dict[str, object]) -> list[str]:
     return [f"{name}={value}" for name, value in values.items()]
 
 
-def _is_ready(admin: Client) -> bool:
-    try:
-        return admin.get("/readyz").status == 200
-    except OSError:
-        return False
-
-
 def _is_healthy(url: str) -> bool:
     try:
-        with urllib.request.urlopen(url, timeout=2) as response:
+        with urllib.request.urlopen(url, timeout=20) as response:
             return bool(response.status == 200)
     except (urllib.error.URLError, OSError):
         return False
@@ -208,7 +209,7 @@ def _is_healthy(url: str) -> bool:
 
 def _call_etcd(url: str, body: dict[str, object]) -> Any:
     request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=30) as response:
+    with urllib.request.urlopen(request, timeout=120) as response:
         return json.load(response)
 
 

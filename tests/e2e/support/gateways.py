@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tests.e2e.support.clusters import PATIENCE, E2eCluster
-from tests.e2e.support.processes import wait_until
 
 Object = dict[str, Any]
 MERGE = "application/merge-patch+json"
@@ -142,7 +142,11 @@ class Gateways:
         return ""
 
     def mark_gateway_programmed(self, namespace: str) -> None:
-        """Marks the Gateway and all its listeners as programmed, as Cilium does."""
+        """Marks the Gateway and all its listeners as programmed, as Cilium does, and again if the controller has
+        changed the Gateway meanwhile."""
+        self.wait_until("the Gateway is programmed", lambda: self._mark_gateway_programmed(namespace))
+
+    def _mark_gateway_programmed(self, namespace: str) -> bool:
         gateway = self.get("gateways", namespace)
         generation = gateway["metadata"]["generation"]
         listeners = [
@@ -155,18 +159,22 @@ class Gateways:
             for each in gateway["spec"]["listeners"]
         ]
         status = {"conditions": _true(generation, "Accepted", "Programmed"), "listeners": listeners}
-        self.patch("gateways", namespace, "cozystack", {"status": status}, "status")
+        patched = self.patch("gateways", namespace, "cozystack", {"status": status}, "status")
+        return bool(patched["metadata"]["generation"] == generation)
 
     def mark_certificates_ready(self, namespace: str, *names: str) -> None:
         """Marks these Certificates, by default all of the namespace, as ready, as cert-manager does."""
         for name in names or self.names("certificates", namespace):
-            generation = self.get("certificates", namespace, name)["metadata"]["generation"]
-            self.patch(
-                "certificates", namespace, name, {"status": {"conditions": _true(generation, "Ready")}}, "status"
-            )
+            self.wait_until(f"{name} is ready", partial(self._mark_certificate_ready, namespace, name))
+
+    def _mark_certificate_ready(self, namespace: str, name: str) -> bool:
+        generation = self.get("certificates", namespace, name)["metadata"]["generation"]
+        status = {"conditions": _true(generation, "Ready")}
+        patched = self.patch("certificates", namespace, name, {"status": status}, "status")
+        return bool(patched["metadata"]["generation"] == generation)
 
     def wait_until(self, what: str, check: Callable[[], object], seconds: float = PATIENCE) -> None:
-        wait_until(what, check, seconds=seconds, processes=self.cluster.processes)
+        self.cluster.wait_until(what, check, seconds=seconds)
 
     def is_gone(self, plural: str, namespace: str, name: str = "cozystack") -> bool:
         return self.client.get(path(plural, namespace, name)).status == 404

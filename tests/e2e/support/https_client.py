@@ -77,6 +77,13 @@ class Client:
     ) -> Response:
         return self.request("GET", path, query=query, headers=headers)
 
+    def serves(self, path: str) -> bool:
+        """True if the answer to a GET is 200; False also while nothing listens at the port."""
+        try:
+            return self.get(path).status == 200
+        except OSError:
+            return False
+
     def update(
         self,
         path: str,

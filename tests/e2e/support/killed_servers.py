@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.e2e.support import credentials
 from tests.e2e.support.clusters import KUBECTL, PATIENCE
-from tests.e2e.support.control_plane import Binaries, ControlPlane
+from tests.e2e.support.control_plane import Binaries, ControlPlane, crd_flags
 from tests.e2e.support.credentials import Identity
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import REPOSITORY, Process, free_port, run_command, wait_until
@@ -123,9 +123,9 @@ class EmbeddedKillTestbed(KillTestbed):
         data = directory / "data"
         flags = ["--bind-address=127.0.0.1", f"--secure-port={free_port()}", "--controllers=none"]
         self._cluster = run_command("standalone", f"--data-dir={data}", *flags, log=directory / "cluster.log")
-        wait_until("the kubeconfig is written", (data / "kubeconfig").is_file, processes=self.processes)
+        self._wait_until("the kubeconfig is written", (data / "kubeconfig").is_file)
         self._admin = credentials.from_kubeconfig(data / "kubeconfig")
-        wait_until("the cluster is ready", lambda: self.client.get("/readyz").status == 200, processes=self.processes)
+        self._wait_until("the cluster is ready", lambda: self.client.serves("/readyz"))
 
     @property
     def admin(self) -> Identity:
@@ -137,6 +137,9 @@ class EmbeddedKillTestbed(KillTestbed):
 
     def stop_cluster(self) -> None:
         self._cluster.stop()
+
+    def _wait_until(self, what: str, check: Callable[[], bool]) -> None:
+        wait_until(what, check, seconds=PATIENCE, processes=self.processes)
 
 
 class KubeKillTestbed(KillTestbed):
@@ -152,7 +155,7 @@ class KubeKillTestbed(KillTestbed):
         super().__init__(directory)
         self._control_plane = ControlPlane(directory, binaries)
         try:
-            self._kubectl("apply", "--server-side", "--recursive", f"--filename={crds}")
+            self._kubectl("apply", "--server-side", *crd_flags(crds))
             self._kubectl(
                 "apply", "--server-side", f"--filename={REPOSITORY / 'manifests/base/tenantgateway-crd.yaml'}"
             )

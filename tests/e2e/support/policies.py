@@ -9,7 +9,6 @@ from typing import Any
 
 from tests.e2e.support.clusters import E2eCluster
 from tests.e2e.support.https_client import Response
-from tests.e2e.support.processes import wait_until
 
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 POLICIES = f"{_ADMISSION}/validatingadmissionpolicies"
@@ -54,7 +53,8 @@ class Policies:
     ) -> Iterator[str]:
         """Creates a policy with this spec and a binding for the namespace, and yields the name of both.
 
-        With `wait`, the policy gets one more validation, and the block starts once that validation is enforced.
+        With `wait`, the policy gets one more validation. The block starts once that validation is enforced, and the
+        policy is forgotten when `in_force` returns.
         """
         name = f"p{uuid.uuid4().hex[:8]}"
         validations = [*spec.get("validations", ()), *([_PROBE_VALIDATION] if wait else ())]
@@ -70,13 +70,13 @@ class Policies:
         self._create(BINDINGS, "ValidatingAdmissionPolicyBinding", name, bound)
         try:
             if wait:
-                wait_until(
-                    f"policy {name} is enforced", lambda: self._is_enforced(name), processes=self.cluster.processes
-                )
+                self.cluster.wait_until(f"policy {name} is enforced", lambda: self._is_enforced(name))
             yield name
         finally:
             self.client.request("DELETE", f"{BINDINGS}/{name}")
             self.client.request("DELETE", f"{POLICIES}/{name}")
+        if wait:
+            self.cluster.wait_until(f"policy {name} is forgotten", lambda: not self._is_enforced(name))
 
     def _create(self, path: str, kind: str, name: str, spec: Mapping[str, Any]) -> None:
         body = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}}

@@ -7,9 +7,10 @@ is tested on a stand-in kind: a CRD with the schema of Tenants, or a kind of the
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from apiserver.patch.json_and_merge import merge_patch
@@ -18,7 +19,6 @@ from tests.e2e.support.https_client import Client
 from tests.e2e.support.impersonation import ImpersonatingClient
 from tests.e2e.support.policies import BINDINGS as BINDINGS_PATH
 from tests.e2e.support.policies import POLICIES as POLICIES_PATH
-from tests.e2e.support.processes import wait_until
 from tests.policies import cases
 from tests.policies.case_table import BINDINGS, CLUSTER_CASES, POLICIES
 from tests.policies.cases import NAMESPACES, Case
@@ -32,6 +32,8 @@ _NEW = "layers-new"
 _MERGE = "application/merge-patch+json"
 _JSON = "application/json"
 _TENANT = "Tenant"
+# one rejected case of each policy
+_PROBES = tuple({case.policy: case for case in reversed(CLUSTER_CASES) if case.denial}.values())
 Outcome = tuple[int, str]
 """Status code and message; the message of an admitted write is empty."""
 
@@ -75,6 +77,7 @@ class PolicyLayers:
         self._prepared: dict[str, str] = {}
         self._created: list[str] = []
         self._stand_in = _STAND_INS[cluster.kind]
+        self._are_enforced = False
 
     def install(self) -> None:
         if self._cluster.kind == "kube":
@@ -89,12 +92,17 @@ class PolicyLayers:
             self._create(POLICIES_PATH, self._for_stand_in(policy))
         for binding in BINDINGS.values():
             self._create(BINDINGS_PATH, binding)
-        probes = {case.policy: case for case in reversed(CLUSTER_CASES) if case.denial}
-        for case in probes.values():
-            wait_until(f"{case.policy} is enforced", self._is_rejected(case), processes=self._cluster.processes)
+        for case in _PROBES:
+            self._cluster.wait_until(f"{case.policy} is enforced", partial(self._is_rejected, case))
+        self._are_enforced = True
 
     def remove(self) -> None:
-        """Deletes everything in reverse order of creation, so that no policy rejects a deletion."""
+        """Deletes everything, policies first, so that none rejects a deletion, and none rejects a later test."""
+        for path in reversed(self._created):
+            if path.startswith((POLICIES_PATH, BINDINGS_PATH)):
+                self._client.request("DELETE", path)
+        for case in _PROBES if self._are_enforced else ():
+            self._cluster.wait_until(f"{case.policy} is forgotten", partial(self._is_admitted, case))
         for path in reversed(self._created):
             self._client.request("DELETE", path)
         self._sender.close()
@@ -107,9 +115,9 @@ class PolicyLayers:
             path = f"{self._collection(case)}/{name}{case.subresource and '/'}{case.subresource}?dryRun=All"
         method, content_type, body = "POST", _JSON, self._document(case, name, case.new)
         if case.subresource == "finalize":
-            # this subresource supports PUT but not PATCH
+            # this subresource supports PUT but not PATCH; without a version, a controller's write is no conflict
             live = self._client.get(f"{self._collection(case)}/{name}").expect(200)
-            method, body = "PUT", merge_patch(live, case.new)
+            method, body = "PUT", merge_patch(merge_patch(live, case.new), {"metadata": {"resourceVersion": None}})
         elif case.old is not None:
             method, content_type, body = "PATCH", _MERGE, dict(case.new)
         groups = (*case.groups, _WRITERS)
@@ -122,8 +130,11 @@ class PolicyLayers:
         message = cases.rejection_message(case, self._name(case), f"{plural}.{group}" if group else plural)
         return (403, message) if message else (201 if case.old is None else 200, "")
 
-    def _is_rejected(self, case: Case) -> Callable[[], bool]:
-        return lambda: self.try_case(case)[0] == 403
+    def _is_rejected(self, case: Case) -> bool:
+        return self.try_case(case)[0] == 403
+
+    def _is_admitted(self, case: Case) -> bool:
+        return self.try_case(case)[0] in (200, 201)
 
     def _name(self, case: Case) -> str:
         return _NEW if case.old is None else self._prepared[_key(case)]
@@ -158,8 +169,9 @@ class PolicyLayers:
 
     def _serve_stand_in(self) -> None:
         self._create(_CRDS, stand_in_crd())
-        path = f"/apis/{self._stand_in.group}/{self._stand_in.version}/{self._stand_in.plural}"
-        wait_until("the stand-in is served", lambda: self._client.get(path).status == 200)
+        self._cluster.wait_until_served(
+            f"/apis/{self._stand_in.group}/{self._stand_in.version}/{self._stand_in.plural}"
+        )
 
     def _allow_writers(self) -> None:
         subject = {"apiGroup": RBAC, "kind": "Group", "name": _WRITERS}

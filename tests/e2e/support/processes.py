@@ -16,6 +16,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 T = TypeVar("T")
 _POLL_SECONDS = 0.05
 _TAIL_LINES = 60
+_RESERVED: list[socket.socket] = []
 
 
 class Process:
@@ -74,7 +75,7 @@ class Process:
         self._child.kill()
         self._child.wait()
 
-    def stop(self, *, seconds: float = 15.0) -> int:
+    def stop(self, *, seconds: float = 60.0) -> int:
         """Sends SIGTERM, then SIGKILL if the process does not end in time, and returns the exit status."""
         if not self.ended:
             self._child.send_signal(signal.SIGTERM)
@@ -107,11 +108,17 @@ def wait_until(
 
 
 def free_port() -> int:
-    """A port of the loopback interface that is not in use."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port of the loopback interface that remains free for the server that is told to listen at it.
+
+    A socket of this process stays bound to it but never listens. So no other process is given the port, not even for
+    an outgoing connection, while a server that sets SO_REUSEADDR can listen at it, and again after a restart.
+    """
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind(("127.0.0.1", 0))
+    _RESERVED.append(reserved)
+    port: int = reserved.getsockname()[1]
+    return port
 
 
 def run_command(*arguments: str, log: Path) -> Process:

@@ -13,7 +13,7 @@ from multidict import CIMultiDict
 
 from tests.e2e.support.https_client import Client, Response
 
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 class RawTls:

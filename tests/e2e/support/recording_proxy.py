@@ -90,11 +90,11 @@ class RecordingProxy:
     def close(self) -> None:
         self._call(self._close())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout=10)
+        self._thread.join(timeout=60)
         self._loop.close()
 
     def _call(self, coroutine: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout=20)
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout=60)
 
     async def _open_session(self) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(ssl=self._identity.tls, limit=0)

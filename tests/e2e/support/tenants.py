@@ -5,9 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client
-from tests.e2e.support.processes import wait_until
 
 Object = dict[str, Any]
 
@@ -72,15 +71,15 @@ class Tenants:
         found: Object = self.client.get(path).expect(200)
         return found
 
-    def wait_until_settled(self, name: str) -> Object:
-        """Returns a Tenant of the root namespace once the reconciler has decided whether its current generation is
-        ready, and its Namespace exists."""
-        self.wait_for_namespace(self.get(name)["status"]["namespace"])
-        settled: Object = self.wait(f"{name} is settled", lambda: self._if_settled(name))
+    def wait_until_settled(self, name: str, namespace: str = ROOT) -> Object:
+        """Returns a Tenant once the reconciler has decided whether its current generation is ready, and its Namespace
+        exists."""
+        self.wait_for_namespace(self.get(name, namespace)["status"]["namespace"])
+        settled: Object = self.wait(f"{name} is settled", lambda: self._if_settled(name, namespace))
         return settled
 
-    def _if_settled(self, name: str) -> Object | None:
-        tenant = self.get(name)
+    def _if_settled(self, name: str, namespace: str) -> Object | None:
+        tenant = self.get(name, namespace)
         current = {"type": "Ready", "observedGeneration": tenant["metadata"]["generation"]}
         conditions = tenant["status"].get("conditions") or ()
         return (
@@ -93,7 +92,7 @@ class Tenants:
         self.wait(f"{path} is gone", lambda: self.client.get(path).status == 404)
 
     def wait(self, what: str, check: Any) -> Any:
-        return wait_until(what, check, seconds=PATIENCE, processes=self._cluster.processes)
+        return self._cluster.wait_until(what, check)
 
     def clean_up(self) -> None:
         """Requests the deletion of all Tenants, children before parents, without waiting for it to finish."""

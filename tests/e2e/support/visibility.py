@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tests.e2e.support.clusters import CORE_GROUP_VERSION, RBAC, E2eCluster
+from tests.e2e.support.clusters import CORE_GROUP_VERSION, PATIENCE, RBAC, E2eCluster
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Tenants
@@ -70,7 +70,7 @@ def list_names(client: Client, path: str, **query: object) -> list[str]:
 
 def wait_until_listed(client: Client, path: str, expected: Sequence[str]) -> None:
     """The list changes only after the new roles have reached the server."""
-    wait_until(f"{path} shows {expected}", lambda: list_names(client, path) == sorted(expected), seconds=10)
+    wait_until(f"{path} shows {expected}", lambda: list_names(client, path) == sorted(expected), seconds=PATIENCE)
 
 
 def create_child(tenants: Tenants, namespace: str) -> str:
@@ -105,4 +105,4 @@ class WatchReader:
 def open_watch(client: Client, path: str, version: str = "") -> Any:
     version = version or client.get(path).expect(200)["metadata"]["resourceVersion"]
     query = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version}
-    return client.stream(path, query=query, seconds=30)
+    return client.stream(path, query=query)

@@ -135,6 +135,8 @@ class WebhookServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    # a full backlog would delay a connection by a second
+    request_queue_size = 128
 
     def __init__(self, hooks: WebhookServer, tls: ssl.SSLContext) -> None:
         self.hooks = hooks

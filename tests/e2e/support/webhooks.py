@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 from tests.e2e.support.clusters import ROOT, E2eCluster
 from tests.e2e.support.https_client import Body, Client, Response
-from tests.e2e.support.processes import wait_until
 from tests.e2e.support.webhook_server import WebhookServer
 
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -127,7 +126,10 @@ class Webhooks:
 
     @contextmanager
     def in_force(self, kind: Kind, *hooks: Mapping[str, Any]) -> Iterator[str]:
-        """Creates a configuration with these webhooks, and yields its name once they are called for each resource."""
+        """Creates a configuration with these webhooks, and yields its name once they are called for each resource.
+
+        They are called for none any more when `in_force` returns.
+        """
         name = f"c{uuid.uuid4().hex[:8]}"
         probe = self.hook(_PROBE, f"/probe-{name}", objectSelector={"matchLabels": {"probe": name}})
         self._server.respond_with(f"/probe-{name}", {"allowed": False, "status": {"message": "probe"}})
@@ -140,15 +142,11 @@ class Webhooks:
         }
         self.client.request("POST", path, body).expect(201)
         try:
-            for each in self._resources:
-                wait_until(
-                    f"{kind} webhooks are called for {each.plural}",
-                    lambda each=each: self._is_called(each, name),  # type: ignore[misc]
-                    processes=self.cluster.processes,
-                )
+            self.cluster.wait_until(f"{kind} webhooks are called", lambda: all(self._calls(name)))
             yield name
         finally:
             self.client.request("DELETE", f"{path}/{name}").expect(200)
+        self.cluster.wait_until(f"{kind} webhooks are not called any more", lambda: not any(self._calls(name)))
 
     def create(
         self, resource: AdmittedResource, name: str = "judged", *, dry: bool = True, **metadata: Any
@@ -165,6 +163,10 @@ class Webhooks:
         self, method: str, path: str, body: Body = None, *, content_type: str = "application/json", **query: str
     ) -> Response:
         return self.client.request(method, path, body, content_type=content_type, query=query)
+
+    def _calls(self, name: str) -> list[bool]:
+        """True for each resource for which the webhooks of this configuration are called."""
+        return [self._is_called(each, name) for each in self._resources]
 
     def _is_called(self, resource: AdmittedResource, name: str) -> bool:
         body = resource.body("webhookprobe", labels={"probe": name})

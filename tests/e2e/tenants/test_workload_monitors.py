@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.e2e.support.clusters import PATIENCE, ROOT, KubeCluster, tenants_path
+from tests.e2e.support.control_plane import COZYSTACK_CRDS
 from tests.e2e.support.gateways import MERGE
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Tenants
@@ -12,44 +15,19 @@ from tests.e2e.support.tenants import Tenants
 GROUP, VERSION, PLURAL = "cozystack.io", "v1alpha1", "workloadmonitors"
 
 
-def _object(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties}
-
-
-def workload_monitor_crd() -> dict[str, Any]:
-    """The CRD with the fields that the controller reads; other fields are pruned."""
-    text, number = {"type": "string"}, {"type": "integer", "format": "int32"}
-    selector = {"type": "object", "additionalProperties": text}
-    spec = _object(selector=selector, kind=text, type=text, version=text, replicas=number, minReplicas=number)
-    status = _object(operational={"type": "boolean"}, availableReplicas=number, observedReplicas=number)
-    version = {
-        "name": VERSION,
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": _object(spec={**spec, "required": ["selector"]}, status=status)},
-        "subresources": {"status": {}},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{PLURAL}.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "scope": "Namespaced",
-            "names": {"kind": "WorkloadMonitor", "plural": PLURAL},
-            "versions": [version],
-        },
-    }
+def install_crd(kube: KubeCluster) -> None:
+    crd = kube.crds / COZYSTACK_CRDS / f"{GROUP}_{PLURAL}.yaml"
+    if not crd.is_file():
+        pytest.skip(f"no {crd}: set TEST_CRD_DIR to a folder that also has the CRDs of Cozystack")
+    kube.kubectl("apply", "--server-side", f"--filename={crd}")
+    kube.wait_until_served(f"/apis/{GROUP}/{VERSION}/{PLURAL}")
 
 
 def test_workload_monitors_determine_the_workloads_ready_condition(
     kube: KubeCluster, cluster: KubeCluster, tenants: Tenants
 ) -> None:
     client = kube.client()
-    client.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", workload_monitor_crd()).expect(
-        201
-    )
-    kube.kubectl("wait", "--for=condition=Established", f"crd/{PLURAL}.{GROUP}", "--timeout=60s")
+    install_crd(kube)
     name = tenants.create()["metadata"]["name"]
     tenants.wait_for_namespace(f"tenant-{name}")
     monitors = f"/apis/{GROUP}/{VERSION}/namespaces/tenant-{name}/{PLURAL}"
