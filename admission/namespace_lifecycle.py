@@ -16,7 +16,6 @@ from registry.cluster.interface import is_terminating
 _NAMESPACES = GroupResource("", "namespaces")
 # A review may be about a namespace that does not exist yet.
 _REVIEWS = GroupResource("authorization.k8s.io", "localsubjectaccessreviews")
-_SYNC_SECONDS = 10.0
 # The informer may not have received a new namespace yet, and waiting is cheaper than a request to the cluster.
 _RECHECK_SECONDS = 0.05
 
@@ -39,8 +38,6 @@ class NamespaceLifecycle:
 
     async def admit(self, attributes: Attributes) -> Object:
         assert attributes.object is not None
-        if not await self._namespaces.wait_until_synced(_SYNC_SECONDS):
-            raise self._forbidden(attributes, "not yet ready to handle request")
         name = attributes.namespace
         namespace = await self._find(name)
         if namespace is None:
@@ -66,6 +63,3 @@ class NamespaceLifecycle:
             await self._sleep(_RECHECK_SECONDS)
             found = self._namespaces.get(name)
         return found if found is not None else await self._namespaces.get_live(name)
-
-    def _forbidden(self, attributes: Attributes, why: str) -> errors.Forbidden:
-        return errors.Forbidden(attributes.resource.group_resource, name_for_errors(attributes), why)

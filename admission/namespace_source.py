@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Protocol
 
 from apiserver.meta.errors import StatusError
@@ -13,10 +12,6 @@ from registry.generic.backend import Backend
 
 
 class NamespaceSource(Protocol):
-    async def wait_until_synced(self, seconds: float) -> bool:
-        """Waits at most `seconds` for the cache to fill; False if it is still incomplete."""
-        ...
-
     def get(self, name: str) -> Object | None:
         """Reads from the cache."""
         ...
@@ -27,20 +22,11 @@ class NamespaceSource(Protocol):
 
 
 class ClusterNamespaces:
-    """A NamespaceSource over an informer of Namespaces: `lister` is its store, `synced` is set after the first list."""
+    """A NamespaceSource over an informer of Namespaces: `lister` is its store."""
 
-    def __init__(self, *, cluster: ClusterClient, lister: ObjectLister, synced: asyncio.Event) -> None:
+    def __init__(self, *, cluster: ClusterClient, lister: ObjectLister) -> None:
         self._cluster = cluster
         self._lister = lister
-        self._synced = synced
-
-    async def wait_until_synced(self, seconds: float) -> bool:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._synced.wait()
-        except TimeoutError:
-            return False
-        return True
 
     def get(self, name: str) -> Object | None:
         return self._lister.get(Key("", name))
@@ -59,9 +45,6 @@ class StoredNamespaces:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-
-    async def wait_until_synced(self, seconds: float) -> bool:
-        return True
 
     def get(self, name: str) -> Object | None:
         found = self._backend.cache.peek(Key("", name))

@@ -52,9 +52,7 @@ def _bindings() -> Sequence[Object]:
 
 
 async def main() -> None:
-    synced = asyncio.Event()
-    synced.set()
-    source = PolicySource(synced=[synced])
+    source = PolicySource()
     started = time.perf_counter()
     await source.policies.replace(_policies(), 1)
     await source.bindings.replace(_bindings(), 1)

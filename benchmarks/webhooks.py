@@ -49,9 +49,7 @@ def _configurations() -> list[Object]:
 
 
 async def main() -> None:
-    synced = asyncio.Event()
-    synced.set()
-    source = WebhookSource(synced=synced)
+    source = WebhookSource()
     await source.configurations.replace(_configurations(), 1)
     webhook_dependencies = WebhookDependencies(
         caller=_NeverCalled(),

@@ -25,6 +25,7 @@ from apiserver.endpoints.filters.authentication import RequestAuthenticator
 from apiserver.endpoints.filters.chain import FilterConfig, build_filters
 from apiserver.endpoints.installer import ApiGroupVersion, install
 from apiserver.endpoints.openapi.routes import OpenAPI
+from apiserver.meta.resource import Key
 from apiserver.metrics import Metrics
 from apiserver.request.request_info import RequestInfo
 from apiserver.server import listener as serving
@@ -36,8 +37,9 @@ from apiserver.server.version import Version
 from apiserver.tls.asyncio_tls import AsyncioServerTls
 from apiserver.tls.openssl_tls import OpenSslServerTls
 from apiserver.tls.server_context import ServerTls
+from controller.tenant.root import ROOT
 from registry.cluster.informer import Informer
-from registry.names import GROUP, VERSION
+from registry.names import GROUP, ROOT_NAMESPACE, VERSION
 from registry.tenantnamespace import convert as kind
 from tenant_apiserver import __version__
 from tenant_apiserver.gc_tuning import freeze_gc, trim_malloc
@@ -203,6 +205,26 @@ def add_admission_checks(process: Process, admission: ClusterAdmission) -> None:
     """Shows policies and webhooks that do not compile. They never make the server unready: failurePolicy decides."""
     process.health.add("admission-policies", admission.policies.describe, endpoints=READINESS)
     process.health.add("admission-webhooks", admission.webhooks.describe, endpoints=READINESS)
+
+
+def add_root_check(process: Process, tenants: TenantApi, may_create_root: Callable[[], bool]) -> None:
+    """Keeps a process unready that creates the root Tenant at its first start, until Tenants can be created in it.
+
+    A root that is deleted later leaves the server ready, as reads still work.
+    """
+    existed = False
+
+    def check() -> str:
+        nonlocal existed
+        exists = tenants.tree.get(ROOT) is not None and Key("", ROOT_NAMESPACE) in tenants.namespaces.store
+        existed = existed or exists
+        if exists:
+            return ""
+        if not existed and may_create_root():
+            raise RuntimeError("the root tenant does not exist yet, and this process is about to create it")
+        return "the root tenant does not exist, so no tenant can be created"
+
+    process.health.add("root-tenant", check, endpoints=READINESS)
 
 
 def tenant_groups(tenants: TenantApi) -> list[ServedGroupVersion]:

@@ -49,6 +49,7 @@ from tenant_apiserver.process import (
     add_admission_checks,
     add_checks,
     add_config_check,
+    add_root_check,
     admission_observer,
     background_tasks,
     build_application,
@@ -148,6 +149,7 @@ class _Server:
             cluster_admission=lambda namespaces: self._admission.plugins(
                 namespaces=namespaces, authorizer=self._authorizer
             ),
+            admission_informers=self._admission.informers,
             finalizer=TENANT in options.controllers,
             history=HistoryLimits(size=options.watch_history_size),
             reviews=access_review if options.visibility == "reviews" else None,
@@ -204,6 +206,7 @@ class _Server:
         add_checks(process, (*self._tenants.informers, *self._admission.informers, self._configmap))
         add_config_check(process, self._settings_file)
         add_admission_checks(process, self._admission)
+        add_root_check(process, self._tenants, lambda: self._controllers.may_create_root)
         tasks: dict[str, Task] = {
             **background_tasks(self._tenants, self._admission, self._settings_file, others=(self._configmap,)),
             "serving-certificate": partial(self._certificate.follow, tls),

@@ -17,6 +17,7 @@ import uvloop
 from aiohttp import web
 
 from admission.chain import Chain
+from admission.complete_caches import CompleteCaches
 from admission.namespace_lifecycle import NamespaceLifecycle
 from admission.namespace_source import StoredNamespaces
 from apiserver.authentication.authenticator import AuthenticationError, UnionAuthenticator
@@ -47,6 +48,7 @@ from tenant_apiserver.process import (
     add_admission_checks,
     add_checks,
     add_config_check,
+    add_root_check,
     admission_observer,
     background_tasks,
     build_application,
@@ -161,6 +163,7 @@ class _Server:
         add_checks(process, informers)
         add_config_check(process, self._settings_file)
         add_admission_checks(process, admission)
+        add_root_check(process, tenants, lambda: controllers.may_create_root)
         tasks: dict[str, Task] = {
             **background_tasks(tenants, admission, self._settings_file),
             "serving-certificate": partial(certificate.follow, tls),
@@ -183,6 +186,7 @@ class _Server:
             settings=self._settings,
             observe=admission_observer(self._process.metrics),
             cluster_admission=lambda namespaces: admission.plugins(namespaces=namespaces, authorizer=authorizer),
+            admission_informers=admission.informers,
             finalizer=TENANT in self._options.controllers,
             history=self._history,
         )
@@ -199,7 +203,8 @@ class _Server:
             equivalents=equivalents_of(storage.resource for group in groups for storage in group.storages.values()),
         )
         observe = admission_observer(self._process.metrics)
-        chain = Chain((NamespaceLifecycle(namespaces=namespaces), *plugins), observe=observe)
+        caches = CompleteCaches([each.complete for each in admission.informers])
+        chain = Chain((caches, NamespaceLifecycle(namespaces=namespaces), *plugins), observe=observe)
         return [
             ServedGroupVersion(group=each.group, version=each.version, storages=each.storages, admission=chain)
             for each in groups

@@ -108,11 +108,7 @@ class FakeNamespaces:
         """Both arguments map names to phases; without `live` the cluster has the namespaces of the cache."""
         self.cached_phases = dict(cached or {})
         self.live_phases = dict(live if live is not None else self.cached_phases)
-        self.ready = True
         self.live_calls: list[str] = []
-
-    async def wait_until_synced(self, seconds: float) -> bool:
-        return self.ready
 
     def get(self, name: str) -> Object | None:
         return _namespace(name, self.cached_phases)

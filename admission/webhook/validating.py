@@ -37,7 +37,6 @@ class ValidatingWebhooks:
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises the first error in the order of the webhooks, not of their responses, so that it is deterministic."""
-        self._dispatcher.require_synced()
         hooks = self._dispatcher.source.webhooks
         if not hooks:
             return

@@ -82,6 +82,10 @@ class LeaderElector:
         return self._gate.is_open
 
     @property
+    def identity(self) -> str:
+        return self._candidate.identity
+
+    @property
     def leader(self) -> str:
         """The identity of the holder as last observed; empty if there is none."""
         return _holder(self._lease) if self._lease is not None else ""

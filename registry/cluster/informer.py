@@ -38,7 +38,8 @@ class Informer:
 
     `transform` returns the object that the store and the handlers see; it does not modify its argument. `listed` is set
     when the first complete list has been received, `synced` when the handlers have processed it, and `late_synced` when
-    the late handlers have processed it, too.
+    the late handlers have processed it, too. `complete` is set like `synced`, but cleared while a new list is needed,
+    because events were missed, and until the handlers have processed it.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Informer:
         self._retry = asyncio.Event()
         self.listed = asyncio.Event()
         self.synced = asyncio.Event()
+        self.complete = asyncio.Event()
         self.late_synced = asyncio.Event()
         self.store = ObjectStore()
 
@@ -163,6 +165,7 @@ class Informer:
         at any version if there was none."""
         self._list_from = str(self._rv or "")
         self._rv = 0
+        self.complete.clear()
 
     async def _probe(self) -> None:
         """Sends a small request after an outage: a watch without events would not show for a minute that it is over."""
@@ -205,6 +208,7 @@ class Informer:
         self._set_cluster_error(None)
         self._backoff.reset()
         self.synced.set()
+        self.complete.set()
         await self._before_late_handlers()
         for handler in self._late_handlers:
             await handler.replace(items, rv)

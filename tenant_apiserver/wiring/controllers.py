@@ -72,11 +72,16 @@ class Controllers:
             TENANT_GATEWAY: partial(_new_gateway_controllers, self._informers, recorder),
         }
         controllers = [new(context, writer, queues) for name, new in constructors.items() if name in chosen]
-        self._manager = ControllerManager(
-            controllers=[*controllers, recorder],
-            elector=_elector(context.cluster, gate, lease_namespace) if gate is not None else None,
-        )
+        self._elector = _elector(context.cluster, gate, lease_namespace) if gate is not None else None
+        self._manager = ControllerManager(controllers=[*controllers, recorder], elector=self._elector)
         self._idle = not controllers
+        self._chosen = frozenset(chosen)
+
+    @property
+    def may_create_root(self) -> bool:
+        """True if this process creates the root Tenant, or will if it becomes the leader and no other one leads."""
+        led_elsewhere = self._elector is not None and self._elector.leader not in ("", self._elector.identity)
+        return ROOT_TENANT in self._chosen and not led_elsewhere
 
     async def run(self) -> None:
         """Runs until cancelled; returns immediately if no controller was chosen."""

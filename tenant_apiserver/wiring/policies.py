@@ -14,6 +14,7 @@ from admission.policy.params import ConfigurationError, UnknownParamKind
 from admission.policy.plugin import ValidatingPolicies
 from admission.policy.policy_source import PolicySource
 from apiserver.authorization.authorizer import Authorizer
+from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import GroupResource, Key, Object, Resource
 from registry.cluster.backoff import Backoff
@@ -51,6 +52,11 @@ class _ParamInformer:
     def synced(self) -> asyncio.Event:
         return self._informer.synced
 
+    @property
+    def reachable(self) -> bool:
+        """False if the objects cannot be listed, for example without the permission."""
+        return self._informer.reachable
+
     def items(self, namespace: str) -> Iterable[Object]:
         for found in self._informer.store.items():
             if (found["metadata"].get("namespace") or "") == namespace:
@@ -78,13 +84,17 @@ class _ParamKindInformer:
         self._objects: _ParamInformer | None = None
 
     async def objects(self) -> _ParamInformer:
-        """The objects of the kind. Raises UnknownParamKind, or ConfigurationError if they are not synced in time."""
+        """The objects of the kind. If they are not there in time, raises ConfigurationError if they cannot be listed,
+        and TooManyRequests if they are still being listed: failurePolicy is for the former only. Raises
+        UnknownParamKind."""
         try:
             async with asyncio.timeout(_SYNC_SECONDS):
                 await self._looked_up.wait()
                 if self._objects is not None:
                     await self._objects.synced.wait()
         except TimeoutError:
+            if self._objects is None or self._objects.reachable:
+                raise errors.TooManyRequests("storage is (re)initializing", retry_after=1) from None
             raise ConfigurationError(f"paramKind kind `{self._kind}` not yet synced to use for admission") from None
         if self._objects is None:
             raise UnknownParamKind(self._kind)
@@ -161,7 +171,7 @@ class ClusterPolicies:
         policies = Informer(cluster, VALIDATINGADMISSIONPOLICIES, store_objects=False)
         bindings = Informer(cluster, VALIDATINGADMISSIONPOLICYBINDINGS, store_objects=False)
         self.informers: Sequence[Informer] = (policies, bindings)
-        self.source = PolicySource(synced=[each.synced for each in self.informers])
+        self.source = PolicySource()
         policies.add_handler(self.source.policies)
         bindings.add_handler(self.source.bindings)
         self.params = InformerParamSource(cluster, self.source)

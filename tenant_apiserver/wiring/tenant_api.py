@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from admission.chain import Chain, DurationObserver, Plugin
+from admission.complete_caches import CompleteCaches
 from admission.namespace_source import ClusterNamespaces, NamespaceSource
 from admission.tenant.plugins import tenant_plugins
 from apiserver import rest
@@ -59,6 +60,7 @@ def tenant_api(
     root_host: str,
     observe: DurationObserver,
     cluster_admission: Callable[[NamespaceSource], Sequence[Plugin]],
+    admission_informers: Sequence[Informer],
     history: HistoryLimits | None = None,
     reviews: Authorizer | None = None,
     finalizer: bool = False,
@@ -66,8 +68,9 @@ def tenant_api(
     """Builds the Tenant API over a cluster; the caller runs its informers.
 
     `root_host` is the domain of the root tenant if the settings have none. The plugins of `cluster_admission` run after
-    those of Tenants. `reviews` decides about visibility; without it the cluster's RBAC objects do. With `finalizer`,
-    new Tenants get a finalizer, which a running controller must remove when they are deleted.
+    those of Tenants, and read the caches of `admission_informers`. `reviews` decides about visibility; without it the
+    cluster's RBAC objects do. With `finalizer`, new Tenants get a finalizer, which a running controller must remove
+    when they are deleted.
     """
     strategy, limits = TenantStrategy(), history or HistoryLimits()
     namespace_cache = WatchCache(tenant_namespace_resource(), history=limits)
@@ -83,8 +86,12 @@ def tenant_api(
     namespace_feed = TenantNamespaceFeed(namespace_cache)
     namespaces.add_handler(namespace_feed)
     tenant_namespaces = TenantNamespaces(cache=namespace_cache, feed=namespace_feed, visibility=visibility.namespaces)
-    source = ClusterNamespaces(cluster=cluster, lister=namespaces.store, synced=namespaces.synced)
-    plugins = (*tenant_plugins(tree=tree, cache=cache, namespaces=source), *cluster_admission(source))
+    source = ClusterNamespaces(cluster=cluster, lister=namespaces.store)
+    caches = CompleteCaches([each.complete for each in (releases, namespaces, *admission_informers)])
+    plugins = (
+        *tenant_plugins(tree=tree, cache=cache, namespaces=source, caches=caches),
+        *cluster_admission(source),
+    )
     return TenantApi(
         storages={"tenants": store, "tenants/status": ReadOnlyStatus(store)},
         admission=Chain(plugins, observe=observe),

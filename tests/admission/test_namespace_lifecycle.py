@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 import pytest
@@ -92,14 +91,6 @@ async def test_a_namespace_that_is_not_cached_yet_is_read_from_the_cluster() -> 
     assert namespaces.live_calls == ["tenant-root"]
 
 
-async def test_creates_fail_until_namespaces_are_synced() -> None:
-    namespaces = FakeNamespaces({"tenant-root": "Active"})
-    namespaces.ready = False
-
-    with pytest.raises(errors.Forbidden, match="not yet ready to handle request"):
-        await NamespaceLifecycle(namespaces=namespaces).admit(attributes("CREATE", tenant("alpha")))
-
-
 async def test_an_error_names_an_object_without_a_name_by_its_generate_name() -> None:
     new: Object = {"metadata": {"namespace": "tenant-root", "generateName": "alpha-"}}
     plugin = NamespaceLifecycle(namespaces=FakeNamespaces({"tenant-root": "Terminating"}))
@@ -129,21 +120,17 @@ class Store:
 
 async def test_cluster_namespaces_reads_the_cache_or_the_cluster(cluster: FakeCluster) -> None:
     cluster.add(NAMESPACES, {"metadata": {"name": "uncached"}})
-    synced = asyncio.Event()
-    namespaces = ClusterNamespaces(cluster=cluster, lister=Store(), synced=synced)
+    namespaces = ClusterNamespaces(cluster=cluster, lister=Store())
 
     assert namespaces.get("cached") is not None
     assert namespaces.get("uncached") is None
     assert await namespaces.get_live("uncached") is not None
     assert await namespaces.get_live("missing") is None
-    assert await namespaces.wait_until_synced(0) is False
-    synced.set()
-    assert await namespaces.wait_until_synced(1) is True
 
 
 async def test_an_unreachable_cluster_is_not_a_missing_namespace(cluster: FakeCluster) -> None:
     cluster.unreachable = True
-    namespaces = ClusterNamespaces(cluster=cluster, lister=Store(), synced=asyncio.Event())
+    namespaces = ClusterNamespaces(cluster=cluster, lister=Store())
 
     with pytest.raises(errors.ServiceUnavailable):
         await namespaces.get_live("tenant-root")

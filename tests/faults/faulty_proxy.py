@@ -74,6 +74,22 @@ class FaultyProxy(RecordingProxy):
 
     _fault: RequestFault | None = None
     _truncates = False
+    _withheld = ""
+    _released = asyncio.Event()
+    held = 0
+    """The number of requests that `withholding` has held back."""
+
+    @contextmanager
+    def withholding(self, name: str, plural: str) -> Iterator[None]:
+        """Holds back this server's lists of one resource to the end of the context, and makes it need one: a watch that
+        it resumes has expired."""
+        self._released, self.held, self._withheld = asyncio.Event(), 0, plural
+        self._loop.call_soon_threadsafe(self._end, name)
+        try:
+            yield
+        finally:
+            self._withheld = ""
+            self._loop.call_soon_threadsafe(self._released.set)
 
     @contextmanager
     def injected(self, name: str, apply_fault: RequestFault) -> Iterator[None]:
@@ -104,7 +120,17 @@ class FaultyProxy(RecordingProxy):
         finally:
             self.reconnect(name)
 
+    def _is_withheld(self, request: web.Request) -> bool:
+        # an informer that was cut off asks for one object first, to see whether the cluster is back
+        is_probe = request.query.get("limit") == "1"
+        return bool(self._withheld) and request.path.endswith(f"/{self._withheld}") and not is_probe
+
     async def _forward(self, name: str, request: web.Request, body: bytes) -> web.StreamResponse:
+        if request.method == "GET" and self._is_withheld(request):
+            if "watch" in request.query and request.query.get("resourceVersion"):
+                return web.json_response(_status(410), status=410)
+            self.held += 1
+            await self._released.wait()
         response = await self._fault(request) if self._fault is not None else None
         return response if response is not None else await super()._forward(name, request, body)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,20 +53,32 @@ class ProxiedServer(ServerAndCluster):
 
 
 @contextmanager
-def started_proxied_server(cluster: E2eCluster, identity: Identity, directory: Path) -> Iterator[ProxiedServer]:
-    """Runs a server without controllers that reaches the cluster with this identity."""
+def started_proxied_server(
+    cluster: E2eCluster, identity: Identity, directory: Path, *, withheld: str = ""
+) -> Iterator[ProxiedServer]:
+    """Runs a server without controllers that reaches the cluster with this identity.
+
+    Waits until it is ready, or with a `withheld` resource until it has listed all others; the proxy holds the lists of
+    that one back to the end of the context.
+    """
     port, proxy = free_port(), FaultyProxy(cluster.url, identity)
     flags = [f"--kubeconfig={proxy.add_server(PROXIED_SERVER, directory)}", f"--cert-dir={directory / 'certs'}"]
     address = [f"--secure-port={port}", "--bind-address=127.0.0.1", f"--root-host={ROOT_HOST}"]
-    process = run_command("serve", *flags, *address, "--controllers=none", log=directory / f"{PROXIED_SERVER}.log")
-    try:
+    with ExitStack() as stack:
+        stack.callback(proxy.close)
+        if withheld:
+            stack.enter_context(proxy.withholding(PROXIED_SERVER, withheld))
+        process = run_command("serve", *flags, *address, "--controllers=none", log=directory / f"{PROXIED_SERVER}.log")
+        stack.callback(process.stop)
         url = f"https://127.0.0.1:{port}"
         proxied = ProxiedServer(Client(url, admin_tls_context(cluster), {}), cluster.client(), process, proxy)
-        wait_until("the server is ready", lambda: is_ready(proxied.client), seconds=PATIENCE, processes=[process])
+        wait_until(
+            f"the server lacks only {withheld}" if withheld else "the server is ready",
+            lambda: lacks_only(proxied.client, withheld) if withheld else is_ready(proxied.client),
+            seconds=PATIENCE,
+            processes=[process],
+        )
         yield proxied
-    finally:
-        process.stop()
-        proxy.close()
 
 
 def admin_tls_context(cluster: E2eCluster) -> ssl.SSLContext:
@@ -74,6 +86,14 @@ def admin_tls_context(cluster: E2eCluster) -> ssl.SSLContext:
     tls = ssl._create_unverified_context()
     tls.load_cert_chain(cluster.admin.kubeconfig.with_suffix(".crt"), cluster.admin.kubeconfig.with_suffix(".key"))
     return tls
+
+
+def lacks_only(client: Client, plural: str) -> bool:
+    """True if the server has listed everything but this resource."""
+    try:
+        return client.get("/readyz/informer-sync").content.decode().rstrip().endswith(f"not synced: {plural}")
+    except OSError:
+        return False
 
 
 def is_ready(client: Client) -> bool:

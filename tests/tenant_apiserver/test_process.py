@@ -13,13 +13,17 @@ from apiserver.authentication.request_header import RequestHeaderConfig
 from apiserver.authorization.authorizer import PrivilegedGroups, UnionAuthorizer
 from apiserver.endpoints.filters.chain import FilterConfig, build_filters
 from apiserver.metrics import Metrics
+from controller.tenant.root import ROOT
 from registry.cluster.event_handlers import RelistListener
 from registry.cluster.informer import Informer
 from registry.cluster.interface import CONFIGMAPS, HELMRELEASES, NAMESPACES
-from tenant_apiserver.process import Process, add_checks, informer_tasks, shutdown_stages
+from registry.cluster.object_store import ObjectStore
+from registry.tenant.tree import TenantTree
+from tenant_apiserver.process import Process, add_checks, add_root_check, informer_tasks, shutdown_stages
 from tenant_apiserver.wiring.tenant_api import TenantApi
 from tests.apiserver.endpoints.request_contexts import make_context
 from tests.fakes import FakeCluster
+from tests.tenant_objects import root_summary
 from tests.virtual_time import virtual
 
 
@@ -84,6 +88,36 @@ async def test_a_server_is_not_ready_before_all_informers_have_synced() -> None:
     assert before is not None
     assert after is not None
     assert (before.status, after.status) == (500, 200)
+
+
+@pytest.mark.parametrize(
+    ("may_create", "expected"),
+    [
+        pytest.param(True, [500, 500, 200, 200], id="this process creates the root"),
+        pytest.param(False, [200, 200, 200, 200], id="another one does"),
+    ],
+)
+async def test_a_server_that_creates_the_root_tenant_is_ready_once_it_exists(
+    may_create: bool, expected: list[int]
+) -> None:
+    tree, namespaces, process = TenantTree(), ObjectStore(), Process()
+    tenants = SimpleNamespace(tree=tree, namespaces=SimpleNamespace(store=namespaces))
+    add_root_check(process, cast(TenantApi, tenants), lambda: may_create)
+
+    async def status() -> int:
+        answer = await process.health.respond(make_context(target="/readyz"), authorizer=PrivilegedGroups())
+        assert answer is not None
+        return answer.status
+
+    statuses = [await status()]
+    tree.put(root_summary())
+    statuses.append(await status())
+    namespaces.put({"metadata": {"name": "tenant-root", "resourceVersion": "1"}})
+    statuses.append(await status())
+    # a root that is deleted later does not stop reads
+    tree.remove(ROOT)
+    statuses.append(await status())
+    assert statuses == expected
 
 
 @pytest.mark.parametrize("last_comes", [True, False])

@@ -38,9 +38,6 @@ class StubNamespaces:
         self._namespaces = {each["metadata"]["name"]: each for each in namespaces}
         self.live_reads: list[str] = []
 
-    async def wait_until_synced(self, seconds: float) -> bool:
-        return True
-
     def get(self, name: str) -> Object | None:
         return self._namespaces.get(name)
 
@@ -89,11 +86,8 @@ ROOT_NAMESPACE: Object = {
 }
 
 
-def policy_source(policies: Sequence[Object], bindings: Sequence[Object], *, synced: bool = True) -> PolicySource:
-    event = asyncio.Event()
-    if synced:
-        event.set()
-    source = PolicySource(synced=[event])
+def policy_source(policies: Sequence[Object], bindings: Sequence[Object]) -> PolicySource:
+    source = PolicySource()
     run_coroutine(source.policies.replace(policies, 1))
     run_coroutine(source.bindings.replace(bindings, 1))
     return source
@@ -105,11 +99,10 @@ def plugin(
     *,
     params: StubParams | None = None,
     authorizer: Authorizer | None = None,
-    synced: bool = True,
     namespaces: StubNamespaces | None = None,
 ) -> ValidatingPolicies:
     return ValidatingPolicies(
-        source=policy_source(policies, bindings, synced=synced),
+        source=policy_source(policies, bindings),
         params=params or StubParams(),
         namespaces=namespaces or StubNamespaces(ROOT_NAMESPACE),
         authorizer=authorizer or StubAuthorizer(),

@@ -223,11 +223,6 @@ async def test_a_policy_without_a_binding_is_not_in_force() -> None:
     await plugin([policy({"expression": "false"})], [binding(policy="other")]).validate(create())
 
 
-async def test_writes_fail_with_503_until_policies_are_synced() -> None:
-    error = await rejection(plugin([], [], synced=False))
-    assert (error.code, error.retry_after) == (503, 1)
-
-
 @pytest.mark.parametrize(
     ("selector", "rejected"),
     [({"kind": "tenant"}, True), ({"kind": "other"}, False)],

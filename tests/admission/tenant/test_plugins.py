@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from admission.chain import Chain
+from admission.complete_caches import CompleteCaches
 from admission.tenant.plugins import tenant_plugins
 from apiserver.meta import errors
 from apiserver.meta.resource import Object
@@ -19,7 +20,7 @@ class Cache:
 def chain() -> Chain:
     tree = tree_of(root_summary(resourceQuotas={"cpu": 4}), tenant_summary("alpha"))
     namespaces = FakeNamespaces(dict.fromkeys(("tenant-root", "tenant-alpha", "default"), "Active"))
-    return Chain(tenant_plugins(tree=tree, cache=Cache(), namespaces=namespaces))
+    return Chain(tenant_plugins(tree=tree, cache=Cache(), caches=CompleteCaches([]), namespaces=namespaces))
 
 
 async def create(new: Object, user: User = ALICE) -> None:
@@ -58,7 +59,9 @@ async def test_an_ordinary_tenant_is_admitted() -> None:
 
 async def test_a_tenant_with_children_is_not_deleted() -> None:
     tree = tree_of(tenant_summary("alpha"), summarize(tenant("b", "tenant-alpha")))
-    plugins = tenant_plugins(tree=tree, cache=Cache(), namespaces=FakeNamespaces({"tenant-root": "Active"}))
+    plugins = tenant_plugins(
+        tree=tree, cache=Cache(), caches=CompleteCaches([]), namespaces=FakeNamespaces({"tenant-root": "Active"})
+    )
 
     with pytest.raises(errors.Conflict):
         async with Chain(plugins).validating(attributes("DELETE", None, tenant("alpha"), user=ADMIN)):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from admission.chain import Chain
+from admission.complete_caches import CompleteCaches
 from admission.tenant.quota import TenantQuota, canonical_key, validate_quota_change
 from admission.tenant.tree_lock import TreeGuard
 from apiserver.meta import errors
@@ -241,7 +242,7 @@ async def test_parallel_creates_are_admitted_until_the_quota_is_used_up() -> Non
         async def wait_for_own_writes(self) -> None:
             await asyncio.sleep(0)
 
-    chain = Chain([TreeGuard(cache=Cache()), TenantQuota(tree=tree)])
+    chain = Chain([TreeGuard(cache=Cache(), caches=CompleteCaches([])), TenantQuota(tree=tree)])
 
     async def create(number: int) -> bool:
         new = tenant(f"t{number}", spec={"resourceQuotas": {"cpu": 1}})

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from admission.complete_caches import CompleteCaches
 from admission.tenant.tree_lock import TreeEffect, TreeGuard, tree_effect
 from apiserver.admission import Operation
+from apiserver.meta import errors
 from apiserver.meta.resource import Object
 from tests.tenant_objects import attributes, tenant
 
@@ -49,7 +51,7 @@ def test_a_write_is_classified_by_its_effect_on_others(
 
 
 def test_a_write_without_effect_on_others_takes_no_lock() -> None:
-    guard = TreeGuard(cache=Cache())
+    guard = TreeGuard(cache=Cache(), caches=CompleteCaches([]))
     old = tenant("alpha")
 
     assert not guard.handles(attributes("UPDATE", tenant("alpha", spec={"etcd": True}), old))
@@ -58,7 +60,7 @@ def test_a_write_without_effect_on_others_takes_no_lock() -> None:
 
 async def test_writes_with_claims_are_serialized() -> None:
     cache = Cache()
-    guard = TreeGuard(cache=cache)
+    guard = TreeGuard(cache=cache, caches=CompleteCaches([]))
     running = most_running = 0
 
     async def write(name: str) -> None:
@@ -75,7 +77,7 @@ async def test_writes_with_claims_are_serialized() -> None:
 
 
 async def test_plain_creates_do_not_wait_for_each_other() -> None:
-    guard = TreeGuard(cache=Cache())
+    guard = TreeGuard(cache=Cache(), caches=CompleteCaches([]))
     first, second = attributes("CREATE", tenant("a")), attributes("CREATE", tenant("b"))
 
     async with asyncio.timeout(1), guard.guard(first), guard.guard(second):
@@ -83,9 +85,51 @@ async def test_plain_creates_do_not_wait_for_each_other() -> None:
 
 
 async def test_a_deletion_waits_for_a_create() -> None:
-    guard = TreeGuard(cache=Cache())
+    guard = TreeGuard(cache=Cache(), caches=CompleteCaches([]))
 
     async with guard.guard(attributes("CREATE", tenant("a"))):
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0), guard.guard(attributes("DELETE", None, tenant("b"))):
                 pass
+
+
+async def test_a_write_is_not_validated_while_the_tree_is_listed_anew() -> None:
+    """The list can begin while the write waits for the lock."""
+    complete = asyncio.Event()
+    complete.set()
+    guard, validated = TreeGuard(cache=Cache(), caches=CompleteCaches([complete])), asyncio.Event()
+
+    async def write() -> None:
+        async with guard.guard(attributes("CREATE", tenant("b", spec={"host": "b.example"}))):
+            validated.set()
+
+    async with guard.guard(attributes("CREATE", tenant("a", spec={"host": "a.example"}))):
+        writing = asyncio.create_task(write())
+        await _yield_often()
+        complete.clear()
+    await _yield_often()
+    assert not validated.is_set()
+
+    complete.set()
+    async with asyncio.timeout(1):
+        await writing
+    assert validated.is_set()
+
+
+async def test_a_tree_that_stays_incomplete_releases_the_lock() -> None:
+    complete = asyncio.Event()
+    guard = TreeGuard(cache=Cache(), caches=CompleteCaches([complete], seconds=0.01))
+
+    for _ in range(2):
+        with pytest.raises(errors.TooManyRequests):
+            async with guard.guard(attributes("CREATE", tenant("a", spec={"host": "a.example"}))):
+                pass
+
+    complete.set()
+    async with asyncio.timeout(1), guard.guard(attributes("CREATE", tenant("a", spec={"host": "a.example"}))):
+        pass
+
+
+async def _yield_often() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)

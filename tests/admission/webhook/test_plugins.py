@@ -49,14 +49,6 @@ async def rejection(plugin: ValidatingWebhooks | MutatingWebhooks, request: Attr
     return caught.value
 
 
-@pytest.mark.parametrize("plugin", [ValidatingWebhooks, MutatingWebhooks])
-async def test_writes_fail_with_503_until_webhooks_are_synced(
-    plugin: type[ValidatingWebhooks] | type[MutatingWebhooks],
-) -> None:
-    error = await rejection(plugin(webhook_source(synced=False), webhook_dependencies(allowing())))
-    assert (error.code, error.retry_after) == (503, 1)
-
-
 async def test_without_webhooks_no_call_is_made() -> None:
     caller, request = allowing(), create()
     await validating(caller).validate(request)

@@ -79,11 +79,8 @@ class StubCaller:
         ).encode()
 
 
-def webhook_source(*configurations: Object, synced: bool = True) -> WebhookSource:
-    event = asyncio.Event()
-    if synced:
-        event.set()
-    source = WebhookSource(synced=event)
+def webhook_source(*configurations: Object) -> WebhookSource:
+    source = WebhookSource()
     run_coroutine(source.configurations.replace(configurations, 1))
     return source
 

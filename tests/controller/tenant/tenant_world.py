@@ -80,6 +80,7 @@ class World:
             root_host=root_host,
             observe=ignore_observation,
             cluster_admission=lambda _: (),
+            admission_informers=(),
         )
         self.tree = self._tenants.tree
         self.writer = ClusterWriter(cluster=self.cluster, gate=OpenGate())

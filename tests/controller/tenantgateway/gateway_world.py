@@ -102,6 +102,7 @@ class World:
             root_host="example.org",
             observe=ignore_observation,
             cluster_admission=lambda _: (),
+            admission_informers=(),
         )
 
     async def settle(self) -> None:

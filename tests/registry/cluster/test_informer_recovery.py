@@ -55,6 +55,33 @@ async def test_expired_watches_are_followed_by_lists() -> None:
     assert run.handled == [("replace", ["a"], 5), ("replace", ["a"], 7), ("MODIFIED", "a", 8)]
 
 
+@pytest.mark.parametrize(
+    ("steps", "complete"),
+    [
+        pytest.param([[errors.Expired("too old resource version")], INITIAL], False, id="events were missed"),
+        pytest.param([[ClusterUnreachable()], page(5)], True, id="an outage that the watch resumes after"),
+    ],
+)
+async def test_an_informer_is_incomplete_until_handlers_have_the_new_list(steps: list[Any], complete: bool) -> None:
+    seen: list[bool] = []
+
+    class FlagReader(RecordingHandler):
+        async def replace(self, items: Sequence[Object], rv: int) -> None:
+            seen.append(informer.complete.is_set())
+
+    async def pause(seconds: float) -> None:
+        seen.append(informer.complete.is_set())
+
+    informer = Informer(script := Script(INITIAL, *steps), NAMESPACES, sleep=pause)  # type: ignore[arg-type]
+    informer.add_handler(FlagReader())
+    task = asyncio.create_task(informer.run())
+    await asyncio.wait_for(script.over.wait(), 5)
+    task.cancel()
+    await asyncio.wait([task])
+    assert seen[:3] == [False, True, complete]
+    assert informer.complete.is_set()
+
+
 async def test_handlers_see_an_outage_and_its_end_and_no_event_is_lost() -> None:
     outage = ClusterUnreachable()
     run = await play(INITIAL, [outage], outage, outage, page(9), [event("MODIFIED", "a", 8)])
