@@ -261,10 +261,13 @@ def _dry_run_problems(dry_run: list[Any]) -> list[FieldError]:
 
 
 def _delete_query(query: Query) -> Object:
+    """The DeleteOptions in the query. Both preconditions are optional, and empty ones count as missing."""
+    preconditions = {name: value for name in ("uid", "resourceVersion") if (value := query.get(name))}
     document: Object = {
         "dryRun": query.all("dryRun"),
         "gracePeriodSeconds": parse_int64(query, "gracePeriodSeconds"),
         "orphanDependents": query.flag("orphanDependents"),
+        "preconditions": preconditions,
     }
     if "propagationPolicy" in query:
         document["propagationPolicy"] = query.get("propagationPolicy")

@@ -28,10 +28,10 @@ def parse_resource_version(query: Query) -> int | None:
 
 
 def parse_int64(query: Query, name: str) -> int | None:
-    """Parses an integer parameter; None if it is absent or empty. Raises BadRequest."""
-    text = query.get(name)
-    if not text:
+    """Parses an integer parameter; None if it is absent. Raises BadRequest, also for an empty value."""
+    if name not in query:
         return None
+    text = query.get(name)
     problem = ""
     if not _INTEGER.fullmatch(text):
         problem = "invalid syntax"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ from apiserver.meta import errors
 from apiserver.meta import object_meta as meta
 from apiserver.meta.resource import Key, Object, Resource
 from apiserver.request.context import RequestContext
-from apiserver.request.options import DeleteOptions, ListOptions, WatchOptions
+from apiserver.request.options import EXACT, DeleteOptions, ListOptions, WatchOptions
 from apiserver.storage.pagination import Page
 from apiserver.storage.visibility import Visibility, VisibilitySource
 from apiserver.storage.watch_cache import CachedObject, CacheWatcher
@@ -243,7 +243,7 @@ class Store(
         options: DeleteOptions,
         validate: rest.ValidateFunc,
     ) -> tuple[Sequence[Object], int]:
-        page = await self.list(context, namespace, listing)
+        page = await self.list(context, namespace, _paged(listing))
         slots = asyncio.Semaphore(_DELETE_WORKERS)
 
         async def delete(item: CachedObject) -> Object | None:
@@ -286,6 +286,14 @@ class _StaleRead(Exception):
 
     def __init__(self, conflict: errors.Conflict) -> None:
         self.conflict = conflict
+
+
+def _paged(listing: ListOptions) -> ListOptions:
+    """The list of a collection to delete. kube-apiserver reads it in pages, and a page at a resourceVersion has exactly
+    this version: objects that were created later are not deleted."""
+    if not listing.resource_version or listing.resource_version_match or listing.continue_token:
+        return listing
+    return replace(listing, resource_version_match=EXACT)
 
 
 def _conflict_of(error: _StaleRead | errors.AlreadyExists) -> errors.StatusError:

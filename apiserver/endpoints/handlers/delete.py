@@ -26,7 +26,9 @@ async def delete(context: RequestContext, scope: RequestScope) -> web.StreamResp
     deleted = await storage.delete(context, scope.key(context), options, validate)
     if deleted.removed:
         return json_response(context, _success_status(scope.resource, deleted.object))
-    return object_response(context, scope.resource, deleted.object, media=media)
+    # as in kube-apiserver, only the deprecated form of Background is answered with 202 (WIRE-D91)
+    code = 202 if options.orphan_dependents is False else 200
+    return object_response(context, scope.resource, deleted.object, code=code, media=media)
 
 
 async def delete_collection(context: RequestContext, scope: RequestScope) -> web.StreamResponse:
@@ -47,9 +49,9 @@ async def delete_collection(context: RequestContext, scope: RequestScope) -> web
 
 
 async def _delete_options(context: RequestContext, resource: Resource) -> DeleteOptions:
-    """The DeleteOptions of the body or, if it is empty, of the query (WIRE-D87)."""
+    """The DeleteOptions of the body or, only if it is empty, of the query (WIRE-D87)."""
     raw = await body.read(context)
-    if not raw.strip():
+    if not raw:
         return parse_delete_options(context.query, None)
     descriptor = DELETE_OPTIONS if resource.protobuf else None
     value = body.parse(raw, body.media_type(context) or "application/json", descriptor).value

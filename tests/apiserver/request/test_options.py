@@ -203,6 +203,7 @@ def test_watch_options_are_parsed(query: str, info: RequestInfo, expected: Watch
             'strconv.ParseInt: parsing "a": invalid syntax',
             id="a timeout that is not a number",
         ),
+        pytest.param("timeoutSeconds=", 400, 'strconv.ParseInt: parsing "": invalid syntax', id="an empty timeout"),
     ],
 )
 def test_invalid_watch_options_are_rejected(query: str, code: int, message: str) -> None:
@@ -305,9 +306,15 @@ def test_an_apply_may_be_forced() -> None:
 
 
 def test_delete_options_come_from_the_query() -> None:
-    query = Query("dryRun=All&gracePeriodSeconds=3&propagationPolicy=Foreground")
-    expected = DeleteOptions(dry_run=True, grace_period_seconds=3, propagation_policy="Foreground")
+    query = Query("dryRun=All&gracePeriodSeconds=3&propagationPolicy=Foreground&uid=u&resourceVersion=5")
+    expected = DeleteOptions(
+        dry_run=True,
+        grace_period_seconds=3,
+        propagation_policy="Foreground",
+        preconditions=Preconditions("u", "5"),
+    )
     assert parse_delete_options(query, None) == expected
+    assert parse_delete_options(Query("uid=&resourceVersion="), None) == DeleteOptions()
 
 
 def test_delete_options_in_the_body_override_the_query() -> None:
