@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import http.client
+import math
 import random
 import statistics
 import sys
@@ -38,12 +39,26 @@ ROUND_SECONDS = 20.0
 REST_SECONDS = 30.0
 # the first rounds fill caches, histories and the allocator's arenas
 WARM_UP = 1 / 3
+# how often each action is run before the first round, as each has a few variants
+_FIRST_ACTIONS = 5
 
 
 class SoakCluster(EmbeddedCluster):
     """The watch histories are small enough to fill up during the warm-up."""
 
     flags = ("--watch-history-size=512Ki",)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundLength:
+    """A client ends its round with the first action that reaches one of both. Rounds of a number of actions are the
+    same on a slow machine."""
+
+    seconds: float = math.inf
+    actions: float = math.inf
+
+    def is_over(self, started: float, actions: int) -> bool:
+        return actions >= self.actions or time.monotonic() - started >= self.seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +80,24 @@ class MixedClient:
     prefix: str
     codes: Counter[str] = field(default_factory=Counter)
 
-    def run_random_action(self) -> None:
+    def run_round(self, length: RoundLength) -> None:
+        started, actions = time.monotonic(), 0
+        while not length.is_over(started, actions):
+            self._run(self.rng.choice(self._actions()))
+            actions += 1
+
+    def run_every_action(self, times: int) -> None:
+        for action in dict.fromkeys(self._actions()):
+            for _ in range(times):
+                self._run(action)
+
+    def _actions(self) -> Sequence[Callable[[], int]]:
+        """Each as often as it is likely."""
         frequent = (self.create, self.create, self.change, self.change, self.apply, self.delete, self.read, self.page)
         rare = (self.watch, self.disconnect_midway, self.send_invalid, self.read_as_stranger)
-        action = self.rng.choice((*frequent, *frequent, *frequent, *rare))
+        return (*frequent, *frequent, *frequent, *rare)
+
+    def _run(self, action: Callable[[], int]) -> None:
         with suppress(OSError, http.client.HTTPException):
             self.codes[f"{action.__name__} {action()}"] += 1
 
@@ -141,44 +170,45 @@ class Soak:
 
     cluster: EmbeddedCluster
     seed: int
-    round_seconds: float
+    length: RoundLength
     codes: Counter[str] = field(default_factory=Counter)
 
     def run(self, seconds: float, report: Callable[[str], None]) -> list[ProcessUsage]:
         """Returns the usage at the end of every round."""
         rounds: list[ProcessUsage] = []
         end = time.monotonic() + seconds
+        # what the server starts at a first request of its kind is not growth
+        self._run_workers([self._client(0, 0)], lambda worker: worker.run_every_action(_FIRST_ACTIONS))
+        self._clean_up()
         report(HEAD)
         while time.monotonic() < end or len(rounds) < 6:
-            self._load(len(rounds))
+            workers = [self._client(len(rounds) + 1, number) for number in range(WORKERS)]
+            self._run_workers(workers, lambda worker: worker.run_round(self.length))
             self._clean_up()
-            rounds.append(read_process_usage(self.cluster.server.pid, self.cluster.client()))
+            rounds.append(self._read_usage())
             report(row(len(rounds), rounds[-1], sum(self.codes.values())))
         return rounds
 
-    def _load(self, number: int) -> None:
-        over, client = threading.Event(), self.cluster.client()
-        workers = [
-            MixedClient(
-                client,
-                self.cluster.client("stranger"),
-                random.Random(self.seed + number * WORKERS + each),
-                f"s{each}x",
-            )
-            for each in range(WORKERS)
-        ]
+    def wait_until_connections_are_closed(self, limit: int) -> None:
+        """Waits until the server has at most this many more connections to itself than watches. `find_growth` does not
+        count them, so this finds connections that are never closed."""
+        wait_until(
+            "the idle connections of the server to itself are closed",
+            lambda: (usage := self._read_usage()).own_connections - sum(usage.watchers.values()) <= limit,
+            seconds=2 * REST_SECONDS,
+        )
 
-        def work(worker: MixedClient) -> None:
-            while not over.is_set():
-                worker.run_random_action()
+    def _read_usage(self) -> ProcessUsage:
+        return read_process_usage(self.cluster.server.pid, self.cluster.client())
 
+    def _client(self, round_number: int, number: int) -> MixedClient:
+        rng = random.Random(self.seed + round_number * WORKERS + number)
+        return MixedClient(self.cluster.client(), self.cluster.client("stranger"), rng, f"s{number}x")
+
+    def _run_workers(self, workers: Sequence[MixedClient], work: Callable[[MixedClient], None]) -> None:
         threads = [threading.Thread(target=work, args=(worker,)) for worker in workers]
         for thread in threads:
             thread.start()
-        try:
-            time.sleep(self.round_seconds)
-        finally:
-            over.set()
         for thread in threads:
             thread.join()
         for worker in workers:
@@ -222,24 +252,28 @@ def _ticks(pid: int) -> int:
     return int(fields[11]) + int(fields[12])
 
 
-HEAD = f"{'round':>5} {'requests':>9} {'RSS MiB':>8} {'fds':>5} {'tasks':>6} {'watchers':>9} {'objects':>8}"
+HEAD = f"{'round':>5} {'requests':>9} {'RSS MiB':>8} {'fds':>5} {'tasks':>6} {'own':>4} {'watchers':>9} {'objects':>8}"
 
 
 def row(number: int, usage: ProcessUsage, requests: int) -> str:
     watchers, objects = sum(usage.watchers.values()), sum(usage.objects.values())
-    process = f"{usage.rss:>8.1f} {usage.open_descriptors:>5} {usage.tasks:>6}"
+    process = f"{usage.rss:>8.1f} {usage.other_descriptors:>5} {usage.other_tasks:>6} {usage.own_connections:>4}"
     return f"{number:>5} {requests:>9} {process} {watchers:>9} {objects:>8}"
 
 
 def find_growth(rounds: Sequence[ProcessUsage], limits: Limits) -> list[str]:
     """Describes each measure whose median grew by more than its limit between the third after the warm-up and the
-    last third."""
+    last third.
+
+    Descriptors and tasks of the connections of the server to itself do not count: how many of these are idle depends on
+    how many were needed at once.
+    """
     warm = rounds[int(len(rounds) * WARM_UP) :]
     first, last = warm[: len(warm) // 2], warm[len(warm) // 2 :]
     measures: Mapping[str, tuple[Callable[[ProcessUsage], float], float]] = {
         "RSS in MiB": (lambda usage: usage.rss, limits.memory_mib),
-        "file descriptors": (lambda usage: usage.open_descriptors, limits.count),
-        "tasks": (lambda usage: usage.tasks, limits.count),
+        "file descriptors": (lambda usage: usage.other_descriptors, limits.count),
+        "tasks": (lambda usage: usage.other_tasks, limits.count),
         "watchers": (lambda usage: sum(usage.watchers.values()), limits.count),
         "objects in caches": (lambda usage: sum(usage.objects.values()), limits.count),
     }
@@ -258,8 +292,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         cluster = SoakCluster(Path(directory))
         try:
-            soak = Soak(cluster, new_seed(), ROUND_SECONDS)
+            soak = Soak(cluster, new_seed(), RoundLength(seconds=ROUND_SECONDS))
             rounds = soak.run(seconds, lambda line: print(line, flush=True))
+            soak.wait_until_connections_are_closed(Limits().count)
         finally:
             status = cluster.stop()
         grown = find_growth(rounds, Limits())
