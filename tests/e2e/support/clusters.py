@@ -178,12 +178,22 @@ class E2eCluster(ABC):
         home = {"HOME": str(self.directory), "KUBECACHEDIR": str(self.directory / "kubectl-cache")}
         return {**os.environ, **home, **(more or {})}
 
-    def _wait_for_root_tenant(self, ours: Client) -> None:
-        """Also waits until our own server is ready; a Service sends it no requests before that."""
-        client = self.client()
-        self.wait_until("the root tenant is served", lambda: client.serves(tenants_path(ROOT, "root")))
-        self.wait_until("its namespace exists", lambda: client.serves(f"/api/v1/namespaces/{ROOT}"))
-        self.wait_until("our server is ready", lambda: ours.serves("/readyz"))
+    def _wait_until_ready(self, ours: Client) -> None:
+        """Waits for `readyz` of our own server, after which a Service sends it requests: so Tenants can be created."""
+
+        def is_ready() -> bool:
+            try:
+                return ours.get("/readyz").status == 200
+            except OSError:
+                return False
+
+        wait_until("our server is ready", is_ready, seconds=2 * PATIENCE, processes=self.processes)
+        body = {
+            "apiVersion": GROUP_VERSION.removeprefix("/apis/"),
+            "kind": "Tenant",
+            "metadata": {"name": "first", "namespace": ROOT},
+        }
+        self.client().request("POST", tenants_path(ROOT), body, query={"dryRun": "All"}).expect(201)
 
 
 class EmbeddedCluster(E2eCluster):
@@ -217,7 +227,7 @@ class EmbeddedCluster(E2eCluster):
         try:
             self.wait_until("the kubeconfig is written", kubeconfig.is_file)
             self.admin = credentials.from_kubeconfig(kubeconfig)
-            self._wait_for_root_tenant(self.client())
+            self._wait_until_ready(self.client())
         except BaseException:
             self.server.stop()
             raise
@@ -270,7 +280,7 @@ class KubeCluster(E2eCluster):
             # started last, so that they discover every kind at once instead of at their next resync
             control_plane.start_controllers()
             self.processes = [self.server, *control_plane.processes]
-            self._wait_for_root_tenant(self.anonymous_client())
+            self._wait_until_ready(self.anonymous_client())
         except BaseException:
             self.server.stop()
             raise
@@ -283,7 +293,7 @@ class KubeCluster(E2eCluster):
         self.server = self.start()
         self.processes = [self.server, *self._control_plane.processes]
         self.wait_until_available()
-        self._wait_for_root_tenant(self.anonymous_client())
+        self._wait_until_ready(self.anonymous_client())
 
     def stop(self) -> int:
         status = self.server.stop()

@@ -33,7 +33,7 @@ class ExternalCluster(E2eCluster):
         self.admin = credentials.from_kubeconfig(self._kubeconfig)
         self.url = self.admin.server
         self.direct_url = server or self.url
-        self._wait_for_root_tenant(self.client())
+        self._wait_until_ready(self.client())
 
     def create_user(self, user: str, groups: tuple[str, ...]) -> Identity:
         document = yaml.safe_load(self._kubeconfig.read_text())
