@@ -22,12 +22,17 @@ _NANO = 10**9
 _ALIASES = {name: f"requests.{name}" for name in ("cpu", "memory", "storage", "ephemeral-storage")}
 
 
-@lru_cache(maxsize=8192)
 def _amount(value: str | int) -> int | None:
-    """A quantity in billionths, the finest unit of a quantity; None if it is malformed, which counts as not
-    declared."""
+    """A quantity in billionths, the finest unit of a quantity; None if it is no limit, which counts as not declared."""
+    # the cache must not keep texts of any length
+    too_long = isinstance(value, str) and len(value) > quantity.MAX_LENGTH
+    return _cached_amount(value) if not too_long else None
+
+
+@lru_cache(maxsize=8192)
+def _cached_amount(value: str | int) -> int | None:
     try:
-        return int(quantity.parse(value) * _NANO)
+        return int(quantity.parse_limit(value) * _NANO)
     except ValueError:
         return None
 

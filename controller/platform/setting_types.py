@@ -49,7 +49,7 @@ def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
 def _quantities(values: Mapping[str, str]) -> Mapping[str, str]:
     for name, value in values.items():
         try:
-            quantity.parse(value)
+            quantity.parse_limit(value)
         except ValueError as e:
             raise ValueError(f"{name}: {e}") from e
     return values

@@ -17,7 +17,6 @@ from registry.tenant.types import tenant_resource
 _OWN_FIELDS = ("appVersion", "spec")
 _MAX_CHANGED_QUOTAS = 1000
 _MAX_CLASS_LENGTH = 63
-_INT64 = range(-(2**63), 2**63)
 
 
 class TenantStrategy:
@@ -85,7 +84,7 @@ def quota_errors(quotas: Object, stored: Object) -> list[FieldError]:
     for key, value in changed.items():
         path = f"spec.resourceQuotas[{key}]"
         problems += [errors.invalid(path, key, text) for text in meta.qualified_name_errors(key)]
-        problems += [errors.invalid(path, value, text) for text in _quantity_errors(value)]
+        problems += _quantity_errors(path, value)
     return problems
 
 
@@ -101,14 +100,15 @@ def _scheduling_class_errors(new: Object, old: Object) -> list[FieldError]:
     return [errors.invalid(f"spec.{field}", value, text) for text in meta.label_value_errors(value)]
 
 
-def _quantity_errors(value: str | int) -> list[str]:
-    if isinstance(value, int) and value not in _INT64:
-        return ["must be a 64-bit integer, or a quantity written as text"]
+def _quantity_errors(path: str, value: str | int) -> list[FieldError]:
+    if isinstance(value, str) and len(value) > quantity.MAX_LENGTH:
+        # the message must not repeat the value, which may be as long as a request
+        return [errors.too_long(path, quantity.MAX_LENGTH)]
     try:
-        amount = quantity.parse(value)
+        quantity.parse_limit(value)
     except ValueError as e:
-        return [str(e)]
-    return ["must be greater than or equal to 0"] if amount < 0 else []
+        return [errors.invalid(path, value, str(e))]
+    return []
 
 
 def _quotas(obj: Object) -> Object:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import contextlib
+import re
+import time
 from fractions import Fraction
 
 import pytest
@@ -26,8 +29,15 @@ from registry import quantity
         pytest.param("-3Ki", Fraction(-3072), id="negative"),
         pytest.param("1e-12", Fraction(1, 10**9), id="rounded up to 1n"),
         pytest.param("0e99999999999", Fraction(0), id="zero, however large the exponent"),
-        pytest.param("1e99999999999", Fraction(2**63 - 1), id="capped"),
-        pytest.param("16Ei", Fraction(2**63 - 1), id="binary, capped"),
+        pytest.param("1e30", Fraction(10**30), id="more than 64 bits"),
+        pytest.param("16Ei", Fraction(2**63 - 1), id="more than 64 bits, binary"),
+        pytest.param("1e99999999999", Fraction(10**1000), id="capped"),
+        pytest.param("1e-99999999999", Fraction(1, 10**9), id="rounded up to 1n, however small the exponent"),
+        pytest.param(f"0.{'0' * 500}1", Fraction(1, 10**9), id="rounded up to 1n, however many zeros"),
+        pytest.param(f"1.{'0' * 500}1", 1 + Fraction(1, 10**9), id="rounded up by the last digit"),
+        pytest.param(f"1.{'0' * 500}", Fraction(1), id="not rounded up by zeros"),
+        pytest.param(f"{'0' * 500}7", Fraction(7), id="leading zeros"),
+        pytest.param(f"1{'0' * 500}e-500", Fraction(1), id="an exponent that compensates for digits"),
     ],
 )
 def test_a_quantity_has_its_exact_value(text: str, value: Fraction) -> None:
@@ -48,6 +58,12 @@ def test_a_quantity_has_its_exact_value(text: str, value: Fraction) -> None:
         pytest.param("1.1Gi", "1181116006400m", id="not a whole byte"),
         pytest.param("1e3", "1e3", id="an exponent is preserved"),
         pytest.param("12e6", "12e6", id="an exponent that is a multiple of three"),
+        pytest.param("5e-1", "500e-3", id="a negative exponent"),
+        pytest.param("1000e-3", "1", id="an exponent of zero"),
+        pytest.param("00500m", "500m", id="leading zeros"),
+        pytest.param("+2", "2", id="a sign"),
+        pytest.param("-1024Mi", "-1Gi", id="a negative quantity"),
+        pytest.param("0.1n", "1n", id="less than 1n"),
         pytest.param("0", "0", id="zero"),
     ],
 )
@@ -55,7 +71,7 @@ def test_a_quantity_has_the_canonical_form_of_kubernetes(text: str | int, canoni
     assert quantity.canonical(text) == canonical
 
 
-@given(st.integers(0, 2**60), st.sampled_from(["", "m", "k", "Ki", "Mi", "e3"]))
+@given(st.integers(-(2**33), 2**33), st.sampled_from(["", "n", "m", "k", "Ki", "Mi", "e3", "e-7"]))
 def test_canonicalization_preserves_the_value_and_is_idempotent(number: int, suffix: str) -> None:
     form = quantity.canonical(f"{number}{suffix}")
     assert quantity.parse(form) == quantity.parse(f"{number}{suffix}")
@@ -68,11 +84,75 @@ def test_an_integer_is_a_quantity() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "ten", "1 Gi", "1gi", "1KI", "1e", "1ee3", "--1", "1.2.3", "0x1", "1_0", "\u0661", "1\n", "9" * 129],
+    ["", ".", "m", "ten", "NaN", "1 Gi", "1gi", "1KI", "1e", "1ee3", "--1", "1.2.3", "0x1", "1_0", "\u0661", "1\n"],
 )
 def test_anything_else_is_rejected_with_the_text_of_kubernetes(text: str) -> None:
     with pytest.raises(ValueError, match="quantities must match the regular expression"):
         quantity.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        pytest.param("9223372036854775807", "", id="the largest"),
+        pytest.param("16Ei", "", id="limited to the largest"),
+        pytest.param(2**63 - 1, "", id="the largest integer"),
+        pytest.param("1e18", "", id="the largest exponent"),
+        pytest.param("1e-18", "", id="the smallest exponent"),
+        pytest.param("9223372036854775807.1", "must be no more than", id="more than the largest"),
+        pytest.param("10E", "must be no more than", id="more than the largest, with a suffix"),
+        pytest.param(2**63, "must be no more than", id="an integer of more than 63 bits"),
+        pytest.param("1e19", "must have an exponent between -18 and 18", id="a large exponent"),
+        pytest.param("0e19", "must have an exponent between -18 and 18", id="zero with a large exponent"),
+        pytest.param("1e-19", "must have an exponent between -18 and 18", id="a small exponent"),
+        pytest.param("1e999999999", "must have an exponent between -18 and 18", id="an exponent of 30 bits"),
+        pytest.param("1e4294967296", "must have an exponent between -18 and 18", id="an exponent of 33 bits"),
+        pytest.param("0" * 128, "", id="as long as allowed"),
+        pytest.param("0" * 129, "must be no more than 128 characters", id="too long"),
+        pytest.param("-1", "must be greater than or equal to 0", id="negative"),
+        pytest.param("-1e-18", "must be greater than or equal to 0", id="negative, rounded to 1n"),
+        pytest.param("-0", "", id="zero with a sign"),
+        pytest.param("NaN", "quantities must match", id="not a number"),
+    ],
+)
+def test_a_limit_is_what_kubernetes_handles(text: str | int, problem: str) -> None:
+    """ATTACK-16."""
+    if problem:
+        for parse in (quantity.parse_limit, quantity.canonical_limit):
+            with pytest.raises(ValueError, match=problem):
+                parse(text)
+    else:
+        assert quantity.parse(quantity.canonical_limit(text)) == quantity.parse_limit(text)
+
+
+@given(st.from_regex(r"[+-]?[0-9]{0,40}(\.[0-9]{0,40})?([EPTGMKkmun]|Ei|Ki|[eE][+-]?[0-9]{1,12})?", fullmatch=True))
+def test_a_limit_is_written_with_few_characters_and_a_small_exponent(text: str) -> None:
+    try:
+        form = quantity.canonical_limit(text)
+    except ValueError:
+        return
+    assert re.fullmatch(r"[0-9]{1,28}([EPTGMKkmun]|[EPTGMK]i|e(-?[369]|1[258]))?", form)
+    assert quantity.canonical_limit(form) == form
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("9" * 1_000_000, id="digits"),
+        pytest.param(f"0.{'9' * 1_000_000}Ei", id="fraction"),
+        pytest.param(f"{'0' * 1_000_000}.{'0' * 1_000_000}m", id="zeros"),
+        pytest.param(f"1e{'9' * 1_000_000}", id="exponent"),
+        pytest.param(f"{'9' * 500_000}e-{'9' * 500_000}", id="digits and exponent"),
+        pytest.param(f"{'9' * 1_000_000}x", id="malformed"),
+    ],
+)
+def test_a_megabyte_is_parsed_without_arithmetic_on_it(text: str) -> None:
+    """Arithmetic on a million digits takes minutes; the steps of these parsers are linear and few."""
+    started = time.process_time()
+    for parse in (quantity.parse, quantity.parse_limit):
+        with contextlib.suppress(ValueError):
+            parse(text)
+    assert time.process_time() - started < 1
 
 
 @given(st.integers(-(10**27), 10**27))

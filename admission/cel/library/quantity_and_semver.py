@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from fractions import Fraction
@@ -26,6 +27,7 @@ SEMVER = "kubernetes.Semver"
 _BLANK = re.compile(r"\s")
 _IDENTIFIER = re.compile(r"[0-9A-Za-z-]+", re.ASCII)
 _NUMBER = re.compile(r"[0-9]+", re.ASCII)
+_MAX_DIGITS = len(str(2**64))
 
 
 def parse_quantity(text: str) -> OpaqueValue:
@@ -49,6 +51,14 @@ def as_integer(value: object) -> int:
     if number.denominator != 1 or not -(2**63) <= number.numerator < 2**63:
         raise FunctionError("cannot convert value to integer")
     return number.numerator
+
+
+def as_approximate_float(value: object) -> float:
+    number = _fraction(value)
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def _operand(value: object) -> Fraction:
@@ -88,9 +98,10 @@ def _semver(text: str) -> OpaqueValue:
         for part, name in zip((parts[0], parts[1], found["patch"]), ("Major", "Minor", "Patch"), strict=True)
     ]
     pre = _identifiers(found["pre"], "Prerelease")
-    for each in pre:
-        if _NUMBER.fullmatch(each) and len(each) > 1 and each[0] == "0":
+    for each in filter(_NUMBER.fullmatch, pre):
+        if len(each) > 1 and each[0] == "0":
             raise FunctionError(f'Numeric PreRelease version must not contain leading zeroes "{each}"')
+        _parse_unsigned(each, 2**64)
     build = _identifiers(found["build"], "Build meta data")
     return make(SEMVER, major=numbers[0], minor=numbers[1], patch=numbers[2], pre=pre, build=build)
 
@@ -100,7 +111,12 @@ def _number(text: str, name: str) -> int:
         raise FunctionError(f'Invalid character(s) found in {name.lower()} number "{text}"')
     if len(text) > 1 and text[0] == "0":
         raise FunctionError(f'{name} number must not contain leading zeroes "{text}"')
-    if int(text) >= 2**63:
+    return _parse_unsigned(text, 2**63)
+
+
+def _parse_unsigned(text: str, bound: int) -> int:
+    """The number that the digits stand for. Raises FunctionError if it is not below `bound`, at most 2^64."""
+    if len(text) > _MAX_DIGITS or int(text) >= bound:
         raise FunctionError(f'strconv.ParseUint: parsing "{text}": value out of range')
     return int(text)
 
@@ -167,7 +183,7 @@ def functions() -> Functions:
         function("isQuantity", overload(truth, text, impl=lambda value: _succeeds(parse_quantity, value))),
         method("isInteger", truth, impl=lambda value: _succeeds(lambda each: make("", value=as_integer(each)), value)),
         method("asInteger", number, impl=as_integer),
-        method("asApproximateFloat", Type.DOUBLE, impl=lambda value: float(_fraction(value))),
+        method("asApproximateFloat", Type.DOUBLE, impl=as_approximate_float),
         function("sign", overload(number, opaque, impl=lambda value: _compare_values(_fraction(value), 0))),
         arithmetic("add", lambda left, right: left + right),
         arithmetic("sub", lambda left, right: left - right),

@@ -89,7 +89,7 @@ def _negative_errors(path: str, quantities: Mapping[str, Any]) -> list[FieldErro
 
 def _quantity_error(value: str | int) -> str:
     try:
-        quantity.parse(value)
+        quantity.parse_bounded(value)
     except ValueError as error:
         return str(error)
     return ""

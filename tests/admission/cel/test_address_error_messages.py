@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from admission.cel.library import ip_and_cidr as addresses
@@ -71,9 +73,34 @@ def test_an_invalid_ip_address_fails_with_gos_message(text: str, why: str) -> No
             "1.2-a", True, "short version cannot contain PreRelease/Build meta data", id="short, with a prerelease"
         ),
         pytest.param("1.2.3-01", False, 'Numeric PreRelease version must not contain leading zeroes "01"', id="pre"),
+        pytest.param(
+            f"{'9' * 5000}.2.3",
+            False,
+            f'strconv.ParseUint: parsing "{"9" * 5000}": value out of range',
+            id="a number of 5,000 digits",
+        ),
+        pytest.param(
+            f"1.2.3-{2**64}",
+            False,
+            f'strconv.ParseUint: parsing "{2**64}": value out of range',
+            id="a large prerelease",
+        ),
     ],
 )
 def test_an_invalid_semantic_version_fails_with_the_message_of_the_go_library(text: str, loose: bool, why: str) -> None:
     with pytest.raises(FunctionError) as caught:
         comparables.parse_semver(text, loose)
     assert str(caught.value) == why
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        pytest.param("1500m", 1.5, id="a fraction"),
+        pytest.param("1e300", 1e300, id="an exponent"),
+        pytest.param("1e999999999", math.inf, id="more than a float holds"),
+        pytest.param("-1e999999999", -math.inf, id="less than a float holds"),
+    ],
+)
+def test_a_quantity_has_an_approximate_float(text: str, value: float) -> None:
+    assert comparables.as_approximate_float(comparables.parse_quantity(text)) == value

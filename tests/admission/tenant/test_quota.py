@@ -177,6 +177,20 @@ PARENT = quotas("alpha", cpu=10)
             id="a malformed quantity is no limit",
         ),
         pytest.param(
+            [quotas("alpha", cpu=3), quotas("beta", "tenant-alpha", cpu="-5")],
+            quotas("gamma", "tenant-alpha", cpu=4),
+            None,
+            ["4 is more than the 3 that is left of the quota of the parent tenant"],
+            id="a negative quantity leaves no more to others",
+        ),
+        pytest.param(
+            [quotas("alpha", cpu=3), quotas("beta", "tenant-alpha", cpu="1e999999999")],
+            quotas("gamma", "tenant-alpha", cpu=3),
+            None,
+            [],
+            id="an unbounded quantity claims nothing",
+        ),
+        pytest.param(
             [quotas("alpha", cpu=0)],
             quotas("beta", "tenant-alpha", cpu="1m"),
             None,

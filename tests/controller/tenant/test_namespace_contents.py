@@ -296,6 +296,26 @@ async def test_a_rejected_write_does_not_stop_the_other_steps() -> None:
 
 
 @virtual
+async def test_an_invalid_quantity_is_skipped_and_a_condition_says_so() -> None:
+    """ATTACK-16: it may have been written to the HelmRelease directly."""
+    world = World()
+    async with world.running():
+        await world.create("alpha", resourceQuotas={"cpu": "1e999999999", "pods": "007"})
+        await world.settle()
+        assert world.content(RESOURCEQUOTAS, "tenant-alpha", "tenant-quota")["spec"]["hard"] == {"pods": "7"}
+        assert world.conditions("alpha")["QuotaReady"] == ("False", "InvalidQuantity")
+        assert world.conditions("alpha")["Ready"] == ("True", "Reconciled")
+        world.cluster.clear_writes()
+        await world.reconcile_all()
+        assert world.writes() == []
+        await world.change("alpha", resourceQuotas={"cpu": "-1", "pods": None})
+        await world.settle()
+        assert ("delete", "resourcequotas", "tenant-quota") in world.writes()
+        await world.change("alpha", resourceQuotas={"cpu": "1"})
+    assert "QuotaReady" not in world.conditions("alpha")
+
+
+@virtual
 async def test_nothing_is_written_into_a_namespace_of_somebody_else() -> None:
     """ATTACK-07."""
     world = World()

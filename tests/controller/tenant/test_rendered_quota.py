@@ -18,7 +18,7 @@ LIMITED = tenant_summary("bar", "tenant-foo", spec={"resourceQuotas": QUOTAS})
 
 def test_the_rendered_quota() -> None:
     """R-313, PEER-13: the key is exactly the declared one."""
-    rendered = quota.render_quota(LIMITED)
+    rendered = quota.render_quota(LIMITED.namespace, quota.declared_limits(QUOTAS).valid)
 
     assert_golden("tenant-quota", rendered)
     assert set(rendered["spec"]["hard"]) == set(QUOTAS)
@@ -26,6 +26,30 @@ def test_the_rendered_quota() -> None:
 
 def test_the_rendered_limits() -> None:
     assert_golden("tenant-range-limits", quota.render_limit_range(LIMITED, LIMITS))
+
+
+@pytest.mark.parametrize(
+    ("declared", "valid", "problems"),
+    [
+        pytest.param({}, {}, 0, id="none"),
+        pytest.param(
+            {"cpu": "1000m", "memory": "1024Mi", "pods": 3},
+            {"cpu": "1", "memory": "1Gi", "pods": "3"},
+            0,
+            id="canonical forms",
+        ),
+        pytest.param({"cpu": "1e999999999", "pods": "3"}, {"pods": "3"}, 1, id="an exponent"),
+        pytest.param({"cpu": "-1", "pods": "many"}, {}, 2, id="no valid one"),
+        pytest.param({"a b": "1", "x" * 1000: "1", "cpu": "1"}, {"cpu": "1"}, 2, id="keys"),
+    ],
+)
+def test_only_valid_limits_are_written(declared: dict[str, str | int], valid: dict[str, str], problems: int) -> None:
+    """ATTACK-16."""
+    found = quota.declared_limits(declared)
+
+    assert found.valid == valid
+    assert len(found.problems) == problems
+    assert all(len(each) < 512 for each in found.problems)
 
 
 def hard(**quantities: str) -> Object:
@@ -47,9 +71,9 @@ def hard(**quantities: str) -> Object:
 def test_the_patch_of_an_existing_quota(
     declared: dict[str, str | int], current: dict[str, str], rendered: dict[str, str | None]
 ) -> None:
-    tenant = tenant_summary("bar", "tenant-foo", spec={"resourceQuotas": declared})
+    limits = quota.declared_limits(declared).valid
 
-    assert quota.render_quota(tenant, hard(**current))["spec"]["hard"] == rendered
+    assert quota.render_quota("tenant-bar", limits, hard(**current))["spec"]["hard"] == rendered
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,7 @@ def test_a_key_with_a_leading_underscore_is_a_bad_request(strategy: TenantStrate
         pytest.param({"schedulingClass": "not a label"}, ["spec.schedulingClass"], id="a class with a space"),
         pytest.param({"resourceQuotas": {"cpu": "-1"}}, ["spec.resourceQuotas[cpu]"], id="a negative quantity"),
         pytest.param({"resourceQuotas": {"cpu": 2**63}}, ["spec.resourceQuotas[cpu]"], id="more than 64 bits"),
+        pytest.param({"resourceQuotas": {"cpu": "1e99"}}, ["spec.resourceQuotas[cpu]"], id="a large exponent"),
         pytest.param(
             {"resourceQuotas": {"a b": "1", "pods": "x"}},
             ["spec.resourceQuotas[a b]", "spec.resourceQuotas[pods]"],
@@ -92,6 +93,12 @@ def test_a_quota_is_a_number_or_a_string_for_any_resource(strategy: TenantStrate
     strategy.prepare_for_create(obj)
     assert strategy.validate(obj) == []
     assert obj["spec"]["resourceQuotas"] == quotas
+
+
+def test_the_message_about_a_long_quantity_does_not_repeat_it(strategy: TenantStrategy) -> None:
+    """ATTACK-13."""
+    [problem] = strategy.validate(tenant(spec={"resourceQuotas": {"cpu": "1" * 1000}}))
+    assert str(problem) == "spec.resourceQuotas[cpu]: Too long: may not be more than 128 bytes"
 
 
 def test_stored_invalid_values_that_do_not_change_are_accepted(strategy: TenantStrategy) -> None:
