@@ -47,17 +47,18 @@ requirements: $(VENV)/dev.stamp  ## pin the newest compatible versions of all re
 	cd requirements && $(COMPILE) --upgrade requirements.in && $(COMPILE) --upgrade tools.in && $(COMPILE) --upgrade dev.in
 
 $(VENV)/bin/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is required; select one with: make PYTHON=python3.12")'
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is required; select one with: make PYTHON=python3.12")'
+	@echo 'installing into $(VENV), which takes about a minute'
+	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/run.stamp: requirements/requirements.txt requirements/tools.txt pyproject.toml | $(VENV)/bin/python
-	$(PIP_INSTALL) -r requirements/requirements.txt -r requirements/tools.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	touch $@
+	@$(PIP_INSTALL) -r requirements/requirements.txt -r requirements/tools.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
 
 $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
-	$(PIP_INSTALL) -r requirements/dev.txt
-	touch $@
+	@$(PIP_INSTALL) -r requirements/dev.txt
+	@touch $@
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -117,7 +117,7 @@ def host_errors(host: str) -> list[str]:
     if "*" in host:
         problems.append("must not contain a wildcard")
     if host != canonical_host(host):
-        problems.append(f'must be in lower case and without a trailing dot: "{canonical_host(host)}"')
+        problems.append("must be in lower case and without a trailing dot")
     if len(host) > MAX_HOST:
         problems.append(f"must be no more than {MAX_HOST} characters")
     labels = canonical_host(host).removeprefix("*.").split(".")

@@ -187,7 +187,7 @@ class _Server:
                 on_handshake_error=self._process.metrics.handshake_error,
             )
         except (OSError, ValueError) as error:
-            raise _CannotStart(f"cannot use the serving certificate, its key, or a client CA: {error}") from error
+            raise _CannotStart(f"cannot use {_certificate_files(self._options)}, or a client CA: {error}") from error
 
     async def _run(self, tls: ServerTls) -> None:
         self._tls = tls
@@ -287,6 +287,12 @@ def _authentication_flags(options: ServeOptions) -> ClusterAuthenticationInfo:
             extra_prefixes=options.requestheader_extra_headers_prefix,
         ),
     )
+
+
+def _certificate_files(options: ServeOptions) -> str:
+    if options.tls_cert_file is None:
+        return "the serving certificate, its key"
+    return f"--tls-cert-file={options.tls_cert_file}, --tls-private-key-file={options.tls_private_key_file}"
 
 
 def _certificate_source(options: ServeOptions, cluster: HttpClusterClient) -> CertificateSource:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +31,9 @@ def load_in_cluster(configuration: Configuration) -> bool:
 async def load_kubeconfig(configuration: Configuration, path: Path | None) -> None:
     """Loads a kubeconfig in a thread with an event loop of its own, because it reads files and may run a credential
     plugin. Raises ValueError."""
+    if path is None and not any(each.is_file() for each in _default_paths()):
+        found = " or ".join(map(str, _default_paths()))
+        raise ValueError(f"this process is not in a cluster, and there is no kubeconfig in {found}")
     loading = config.load_kube_config(
         config_file=str(path) if path is not None else None, client_configuration=configuration
     )
@@ -37,6 +41,11 @@ async def load_kubeconfig(configuration: Configuration, path: Path | None) -> No
         await asyncio.to_thread(asyncio.run, loading)
     except _UNREADABLE as e:
         raise ValueError(f"no usable kubeconfig: {' '.join(str(e).split())}") from e
+
+
+def _default_paths() -> list[Path]:
+    named = os.environ.get("KUBECONFIG") or "~/.kube/config"
+    return [Path(each).expanduser() for each in named.split(os.pathsep) if each]
 
 
 RequestObserver = Callable[[str, str, int | None], None]

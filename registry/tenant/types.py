@@ -27,13 +27,25 @@ class TenantSpec(_Model):
         "",
         description="Domain of the tenant. If empty, the domain is <name>.<domain of the parent>.",
     )
-    etcd: bool = Field(False, description="Run the tenant's own etcd instead of using the nearest ancestor's.")
-    monitoring: bool = Field(False, description="Run the tenant's own monitoring.")
-    ingress: bool = Field(False, description="Run the tenant's own ingress controller.")
-    gateway: bool | None = Field(
-        None, description="Run the tenant's own Gateway. If unset, the nearest ancestor's Gateway serves the tenant."
+    etcd: bool = Field(
+        False, description="Run the tenant's own etcd. If false, the nearest ancestor's etcd serves the tenant."
     )
-    seaweedfs: bool = Field(False, description="Run the tenant's own SeaweedFS.")
+    monitoring: bool = Field(
+        False,
+        description="Run the tenant's own monitoring. If false, the nearest ancestor's monitoring serves the tenant.",
+    )
+    ingress: bool = Field(
+        False,
+        description="Run the tenant's own ingress controller. If false, the nearest ancestor's serves the tenant.",
+    )
+    gateway: bool | None = Field(
+        None,
+        description="Run the tenant's own Gateway. If unset or false, the nearest ancestor's serves the tenant.",
+    )
+    seaweedfs: bool = Field(
+        False,
+        description="Run the tenant's own SeaweedFS. If false, the nearest ancestor's SeaweedFS serves the tenant.",
+    )
     computeplane: bool = Field(False, description="Run the tenant's own compute plane.")
     scheduling_class: str = Field("", alias="schedulingClass", description="SchedulingClass of the tenant's workloads.")
     resource_quotas: dict[str, int | str] = Field(

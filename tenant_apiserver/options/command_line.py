@@ -53,6 +53,15 @@ class _Flag:
         return _variable(self.name)
 
     @property
+    def help_text(self) -> str:
+        """The help, with the default unless the help itself says it or there is none."""
+        shown = str(self.default).lower() if self.boolean else self.default
+        has_default = isinstance(shown, str | int | Path) and shown != "" and "default" not in self.help
+        return (
+            f"{self.help} (default: {shown}) [${self.variable}]" if has_default else f"{self.help} [${self.variable}]"
+        )
+
+    @property
     def names(self) -> Sequence[str]:
         """The current name, then the deprecated one if there is any."""
         return (self.name, self.deprecated_name) if self.deprecated_name else (self.name,)
@@ -70,16 +79,26 @@ _VERBOSITY = "log verbosity: 0 warnings and errors, 1 also start and stop, 3 als
 _COMMON = (
     _Flag("--secure-port", port, 8443, "port to listen on, HTTPS"),
     _Flag("--root-host", hostname, "example.org", "domain of the root tenant"),
-    _Flag("--controllers", controllers, CONTROLLERS, "controllers to run: '*', 'none' or a list"),
+    _Flag(
+        "--controllers",
+        controllers,
+        CONTROLLERS,
+        "controllers to run: '*' (default), 'none' or a list of " + ", ".join(CONTROLLERS),
+    ),
     _Flag("--config", readable_file, None, "YAML file with the platform settings, reloaded when it changes"),
     _Flag("--max-requests-inflight", positive, 600, "maximum of concurrent requests, watches excluded; others get 429"),
     _Flag("--audit-log-path", writable_file, None, "file for the audit log at level Metadata; '-' for standard output"),
-    _Flag("--tls-transport", one_of("openssl", "asyncio"), "openssl", "TLS implementation; asyncio is the fallback"),
+    _Flag(
+        "--tls-transport",
+        one_of("openssl", "asyncio"),
+        "openssl",
+        "TLS implementation: openssl, or asyncio as the fallback",
+    ),
     _Flag(
         "--watch-history-size",
         size,
         HistoryLimits().size,
-        "memory for past changes, from which watches and paged lists resume",
+        "memory for past changes, from which watches and paged lists resume, such as 64Mi (the default is in bytes)",
     ),
     _Flag("--log-format", one_of("text", "json"), "text", "log format: text or json"),
     _Flag("-v", verbosity, 1, _VERBOSITY),
@@ -96,18 +115,31 @@ _SERVE = (
     _Flag("--client-ca-file", readable_file, None, "CA of client certificates (default: from the cluster)"),
     _Flag("--requestheader-client-ca-file", readable_file, None, "CA of front proxies (default: from the cluster)"),
     _Flag("--requestheader-allowed-names", names, (), "common names of front proxies (default: any)"),
-    _Flag("--requestheader-username-headers", names, ("X-Remote-User",), "headers with the user's name"),
-    _Flag("--requestheader-uid-headers", names, (), "headers with the user's uid"),
-    _Flag("--requestheader-group-headers", names, ("X-Remote-Group",), "headers with the user's groups"),
     _Flag(
-        "--requestheader-extra-headers-prefix", names, ("X-Remote-Extra-",), "prefixes of headers with extra attributes"
+        "--requestheader-username-headers",
+        names,
+        ("X-Remote-User",),
+        "headers with the user's name (default: X-Remote-User)",
+    ),
+    _Flag("--requestheader-uid-headers", names, (), "headers with the user's uid"),
+    _Flag(
+        "--requestheader-group-headers",
+        names,
+        ("X-Remote-Group",),
+        "headers with the user's groups (default: X-Remote-Group)",
+    ),
+    _Flag(
+        "--requestheader-extra-headers-prefix",
+        names,
+        ("X-Remote-Extra-",),
+        "prefixes of headers with extra attributes (default: X-Remote-Extra-)",
     ),
     _Flag("--authentication-tolerate-lookup-failure", boolean, False, _TOLERATE, boolean=True),
     _Flag(
         "--cluster-outage-tolerance",
         duration,
         300.0,
-        "how long cached decisions on tokens and access stay valid while the cluster is unreachable",
+        "how long cached decisions on tokens and access stay valid while the cluster is unreachable (default: 5m)",
         deprecated_name="--host-outage-tolerance",
     ),
     _Flag("--leader-elect", boolean, True, "run controllers on one replica at a time", boolean=True),
@@ -115,7 +147,7 @@ _SERVE = (
         "--visibility",
         one_of("rbac", "reviews"),
         "rbac",
-        "what decides who sees a tenant: RBAC objects or access reviews",
+        "what decides who sees a tenant: rbac (RBAC objects) or reviews (access reviews of the cluster)",
     ),
 )
 _STANDALONE = (
@@ -212,10 +244,13 @@ def parse_command_line(arguments: Sequence[str], environment: Mapping[str, str])
         command = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
         for flag in flags:
             _add(command, flag)
-    parsed = vars(parser.parse_args(arguments))
+    namespace, unknown = parser.parse_known_args(arguments)
+    parsed = vars(namespace)
     name = parsed["command"]
     _, options, flags = _COMMANDS[name]
     prog = f"tenant-apiserver {name}"
+    if unknown:
+        _fail(prog, f"unrecognized arguments: {' '.join(unknown)}")
     values = {_attribute(flag.name): _value(prog, flag, parsed, environment) for flag in flags}
     chosen: Options = options(**values)
     if problem := _inconsistency(chosen):
@@ -227,7 +262,7 @@ def parse_command_line(arguments: Sequence[str], environment: Mapping[str, str])
 
 def _add(command: argparse.ArgumentParser, flag: _Flag) -> None:
     for name in flag.names:
-        help_text = f"{flag.help} [${flag.variable}]" if name == flag.name else argparse.SUPPRESS
+        help_text = flag.help_text if name == flag.name else argparse.SUPPRESS
         if flag.boolean:
             command.add_argument(name, nargs="?", const="true", default=None, help=help_text, metavar="true|false")
         else:

@@ -24,7 +24,10 @@ def port(text: str) -> int:
 
 
 def address(text: str) -> str:
-    ipaddress.ip_address(text)
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        raise ValueError("must be an IP address, such as 127.0.0.1 or ::1") from None
     return text
 
 

@@ -75,7 +75,7 @@ SERVICEACCOUNT = Kind(
     kind="ServiceAccount",
     plural="serviceaccounts",
     short_names=("sa",),
-    description="ServiceAccount is who a process is.",
+    description="ServiceAccount is the identity that processes in Pods use.",
     properties={
         "secrets": merged_list(_REFERENCE, "name"),
         "imagePullSecrets": list_of(struct({"name": STRING}), **{"x-kubernetes-list-type": "atomic"}),

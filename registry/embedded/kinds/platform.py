@@ -93,15 +93,15 @@ _GATEWAY_CLASS = Kind(
     namespaced=False,
     short_names=("gc",),
     categories=("gateway-api",),
-    description="GatewayClass is a kind of Gateway that a controller implements.",
+    description="GatewayClass names the controller that implements the Gateways of this class.",
     status=True,
     initial_status=_pending("Accepted"),
     generation=True,
     properties={"spec": ANYTHING, "status": schemas.STATUS},
     columns=(
         Column("Controller", description="The controller that implements it."),
-        Column("Accepted", description="Whether the controller accepts it."),
-        Column("Description", description="What it is.", priority=1),
+        Column("Accepted", description="Status of the condition Accepted."),
+        Column("Description", description="The description in its spec.", priority=1),
     ),
     cells=cells.gatewayclass,
 )
@@ -112,15 +112,15 @@ _GATEWAY = Kind(
     plural="gateways",
     short_names=("gtw",),
     categories=("gateway-api",),
-    description="Gateway is where traffic comes in.",
+    description="Gateway is an entry point for traffic, with a listener for each port, protocol and hostname.",
     status=True,
     initial_status=_pending("Accepted", "Programmed"),
     generation=True,
     properties={"spec": open_struct({"gatewayClassName": STRING, "listeners": _LISTENERS}), "status": _ATTACHED_STATUS},
     columns=(
         Column("Class", description="Its GatewayClass."),
-        Column("Address", description="Where it listens."),
-        Column("Programmed", description="Whether it is ready for traffic."),
+        Column("Address", description="The first address that it listens on."),
+        Column("Programmed", description="Status of the condition Programmed."),
     ),
     cells=cells.gateway,
 )
@@ -180,7 +180,7 @@ _RULES = list_of(open_struct({"backendRefs": _BACKENDS}), **{"x-kubernetes-list-
 _ROUTE_STATUS = open_struct(
     {"parents": list_of(open_struct({"conditions": schemas.CONDITIONS}), **{"x-kubernetes-list-type": "atomic"})}
 )
-_HOSTNAMES = Column("Hostnames", description="What it answers to.")
+_HOSTNAMES = Column("Hostnames", description="The hostnames whose requests it routes.")
 
 
 def _route(kind: str, versions: tuple[str, ...], rules: Schema, description: str) -> Kind:
@@ -203,7 +203,12 @@ def _route(kind: str, versions: tuple[str, ...], rules: Schema, description: str
 
 
 _TLS_ROUTE = replace(
-    _route("TLSRoute", ("v1", "v1alpha3", "v1alpha2"), _RULES, "TLSRoute sends TLS streams on by server name."),
+    _route(
+        "TLSRoute",
+        ("v1", "v1alpha3", "v1alpha2"),
+        _RULES,
+        "TLSRoute forwards TLS connections to backends by their server name.",
+    ),
     columns=(),
     cells=lambda obj: (),
 )
@@ -214,7 +219,7 @@ _REFERENCE_GRANT = Kind(
     plural="referencegrants",
     short_names=("refgrant",),
     categories=("gateway-api",),
-    description="ReferenceGrant lets objects of other namespaces refer to some of this one.",
+    description="ReferenceGrant permits objects of other namespaces to refer to objects of its own namespace.",
     generation=True,
     properties={"spec": ANYTHING},
 )
@@ -228,7 +233,7 @@ def _issuer(kind: str, short_name: str, *, namespaced: bool) -> Kind:
         namespaced=namespaced,
         short_names=(short_name,),
         categories=("cert-manager",),
-        description=f"{kind} is who signs certificates.",
+        description=f"{kind} describes how certificates are signed.",
         status=True,
         generation=True,
         properties={"spec": ANYTHING, "status": schemas.STATUS},
@@ -243,15 +248,15 @@ _CERTIFICATE = Kind(
     plural="certificates",
     short_names=("cert", "certs"),
     categories=("cert-manager",),
-    description="Certificate is wanted in a Secret, and renewed in time.",
+    description="Certificate requests a certificate, which is stored in a Secret and renewed in time.",
     status=True,
     generation=True,
     properties={"spec": ANYTHING, "status": schemas.STATUS},
     selectable_fields=fields_at("spec.issuerRef.group", "spec.issuerRef.kind", "spec.issuerRef.name"),
     columns=(
         _READY,
-        Column("Secret", description="Where the certificate is kept."),
-        Column("Issuer", description="Who signs it.", priority=1),
+        Column("Secret", description="The Secret that contains the certificate and its key."),
+        Column("Issuer", description="The issuer that signs it.", priority=1),
         replace(_STATUS, priority=1),
     ),
     cells=cells.certificate,
@@ -283,8 +288,8 @@ _KINDS = (
     _GATEWAY_CLASS,
     _GATEWAY,
     _LISTENER_SET,
-    _route("HTTPRoute", ("v1", "v1beta1"), _HTTP_RULES, "HTTPRoute sends HTTP requests on."),
-    _route("GRPCRoute", ("v1",), _RULES, "GRPCRoute sends gRPC calls on."),
+    _route("HTTPRoute", ("v1", "v1beta1"), _HTTP_RULES, "HTTPRoute forwards HTTP requests to backends."),
+    _route("GRPCRoute", ("v1",), _RULES, "GRPCRoute forwards gRPC calls to backends."),
     _TLS_ROUTE,
     _REFERENCE_GRANT,
     _issuer("Issuer", "iss", namespaced=True),
