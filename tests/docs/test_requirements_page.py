@@ -12,7 +12,7 @@ from tests.docs.proofs import Row, problem, rows, unnamed
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "conformance" / "requirements.md"
 
-# Of each section, the numbers that are this process's alone.
+# Of each section, the numbers that are this process's alone; R-233 repeats section 11.
 NUMBERS: Mapping[str, str] = {
     "1": "1-31",
     "2": "32-37",
@@ -34,7 +34,7 @@ NUMBERS: Mapping[str, str] = {
     "18": "199-210",
     "19": "211-222",
     "20": "223-230",
-    "21": "239-273",
+    "21": "231-232 234-273",
     "22": "280 285",
     "23": "287 291-295",
     "24": "298-299 301 303-304",
@@ -97,7 +97,7 @@ def test_every_item_is_listed_once_in_its_section_and_in_order(page: list[Row]) 
 
 
 def test_there_are_as_many_as_were_asked_for() -> None:
-    assert sum(len(expanded(ranges)) for ranges in NUMBERS.values()) == 311
+    assert sum(len(expanded(ranges)) for ranges in NUMBERS.values()) == 318
 
 
 def test_every_item_is_proved_or_has_its_reason(page: list[Row]) -> None:

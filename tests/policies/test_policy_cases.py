@@ -51,7 +51,7 @@ def test_policies_and_bindings_have_the_documented_names() -> None:
 
 @pytest.mark.parametrize("name", _NAMES)
 def test_a_policy_is_fail_closed_in_every_version(name: str) -> None:
-    """VAP-4: an evaluation error denies, and versions of the future are covered."""
+    """R-232, VAP-4: an evaluation error denies, and versions of the future are covered."""
     group, resources = _NAMES[name]
     spec = POLICIES[name]["spec"]
     rule = {"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": resources}

@@ -28,6 +28,16 @@ def _of(kinds: Iterable[str], *ids: str) -> Sequence[Case]:
 
 REJECTED = [
     pytest.param(
+        _of(["Gateway"], "v1beta1, another domain", "an update in v1beta1"), id="R-234: layer 2 covers both versions"
+    ),
+    pytest.param(
+        _of(
+            ["Gateway"],
+            *("the parent of the host", "a sibling", "another domain", "a word before the host", "one bad among good"),
+        ),
+        id="R-235: a listener outside",
+    ),
+    pytest.param(
         _of(["Gateway", "ListenerSet"], "a hostname in tenant-l-bare"), id="R-239, VAP-2: no host, no hostname"
     ),
     pytest.param(
@@ -64,6 +74,19 @@ REJECTED = [
     ),
 ]
 ADMITTED = [
+    pytest.param(
+        _of(["Gateway"], "the host itself", "below the host", "deep below the host", "everything below the host"),
+        id="R-235: the host and its subdomains",
+    ),
+    pytest.param(_of(["Gateway"], "a listener without hostname"), id="R-236: a listener without hostname"),
+    pytest.param(
+        _of(
+            ["Gateway"],
+            *("any hostname in cozy-*", "any hostname where tenant has no dash", "any hostname in another namespace"),
+        ),
+        id="R-237: other namespaces",
+    ),
+    pytest.param(_of(["Gateway"], "a domain of its own"), id="R-238: the label decides, not the platform's domain"),
     pytest.param(
         _of(["Tenant"], *(f"{group} sets it" for group in _TRUSTED)), id="R-244 to R-248: the trusted groups, VAP-5"
     ),
@@ -102,7 +125,8 @@ async def test_writes_that_the_requirements_allow_are_admitted(cases: Sequence[C
 @pytest.mark.parametrize(
     ("case", "words"),
     [
-        pytest.param(_of(["Tenant"], "set")[0], "tenant.spec.host can only be set or changed by", id="R-242"),
+        pytest.param(_of(["Tenant"], "set")[0], "tenant.spec.host can only be set or changed by", id="R-231, R-242"),
+        pytest.param(_of(["Gateway"], "another domain")[0], "Gateway listener hostname must equal", id="R-231"),
         pytest.param(
             _of(["Namespace"], "changed")[0],
             "namespace label namespace.cozystack.io/host is immutable once set",

@@ -23,7 +23,7 @@ def layers(cluster: E2eCluster) -> Iterator[PolicyLayers]:
 def test_both_clusters_decide_as_the_table_says(layers: PolicyLayers, case: Case) -> None:
     """Status and message of every case are those of the table.
 
-    R-239, R-240, R-242 to R-250, R-253 to R-258, R-261 to R-267, VAP-1, VAP-2, VAP-3, VAP-4, FACT-1, FACT-8.
+    R-231, R-234 to R-240, R-242 to R-250, R-253 to R-258, R-261 to R-267, VAP-1, VAP-2, VAP-3, VAP-4, FACT-1, FACT-8.
     """
     assert layers.try_case(case) == layers.expected_outcome(case)
 
