@@ -40,8 +40,8 @@ fmt: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
-manifests: $(VENV)/run.stamp  ## regenerate the manifests that are generated from types
-	$(BIN)/python -m tenant_apiserver.generate_manifests manifests
+manifests: $(VENV)/run.stamp  ## regenerate the manifests and the table of rights that are generated from types
+	$(BIN)/python -m tenant_apiserver.generate_manifests manifests docs/security.md
 
 requirements: $(VENV)/dev.stamp  ## pin the newest compatible versions of all requirements
 	cd requirements && $(COMPILE) --upgrade requirements.in && $(COMPILE) --upgrade tools.in && $(COMPILE) --upgrade dev.in

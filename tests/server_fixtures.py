@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.support.audit_log import refused_by_own_limits
 from tests.e2e.support.clusters import E2eCluster, EmbeddedCluster, KubeCluster
 from tests.e2e.support.control_plane import Binaries, ControlPlane, find_binaries
 from tests.e2e.support.external_cluster import ExternalCluster
@@ -61,7 +62,8 @@ def running_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.Tem
 def started_cluster(kind: str, directory: Path) -> Iterator[E2eCluster]:
     """Starts a cluster and stops it at the end.
 
-    Our server must exit with status 0 and must not have logged a traceback.
+    Our server must exit with status 0 and must not have logged a traceback. The policies that limit its account must
+    not have refused what it did.
     """
     running = _start_cluster(kind, directory)
     yield running
@@ -70,6 +72,8 @@ def started_cluster(kind: str, directory: Path) -> Iterator[E2eCluster]:
     if kind != "external":
         _, traceback, rest = running.server.log().partition("Traceback")
         assert not traceback, f"an unexpected error\n{rest[:4000]}"
+    if isinstance(running, KubeCluster):
+        assert refused_by_own_limits(running.audit_log) == []
 
 
 def _start_cluster(kind: str, directory: Path) -> E2eCluster:

@@ -13,15 +13,25 @@ import pytest
 import yaml
 
 from admission.tenant.host_policy import TRUSTED_GROUPS
+from tenant_apiserver import __version__
 from tenant_apiserver import generate_manifests as manifests
 from tenant_apiserver.certificates.cluster_secret import SECRET_NAME
+from tenant_apiserver.least_privilege.page import with_table
+from tenant_apiserver.least_privilege.rights import RIGHTS
 from tenant_apiserver.options.command_line import ENVIRONMENT_PREFIX, ServeOptions, parse_command_line
 from tenant_apiserver.options.settings_file import parse_settings
 from tenant_apiserver.serve import API_SERVICES
 
 ROOT = Path(__file__).parents[2] / "manifests"
+INSTALL_PAGE = ROOT.parent / "docs" / "install.md"
+LIMITS = "tenant-apiserver-limits-"
 KUBECTL = Path(sys.executable).parent / "kubectl"
-KUSTOMIZATIONS = [".", "base", "policies", "overlays/cozy-tenant-roles", "overlays/cert-manager"]
+PAGE = ROOT.parent / "docs" / "security.md"
+OVERLAYS = sorted(f"overlays/{path.name}" for path in (ROOT / "overlays").iterdir())
+KUSTOMIZATIONS = [".", "base", "base/limits", "policies", *OVERLAYS]
+INSTALLATIONS = [".", "overlays/cert-manager"]
+"""The alternatives for installing the server."""
+PART_OF = {"app.kubernetes.io/part-of": "tenant-apiserver"}
 
 
 def built(directory: str) -> list[dict[str, Any]]:
@@ -36,9 +46,13 @@ def of_kind(objects: list[dict[str, Any]], kind: str, name: str = "") -> dict[st
     return found
 
 
-def registered(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def registered() -> list[dict[str, Any]]:
     """The Services that the APIServices refer to."""
-    return [each["spec"]["service"] for each in objects if each["kind"] == "APIService"]
+    return [each["spec"]["service"] for each in built("overlays/register")]
+
+
+def names_of(objects: list[dict[str, Any]], kind: str) -> set[str]:
+    return {each["metadata"]["name"] for each in objects if each["kind"] == kind}
 
 
 @pytest.mark.parametrize("path", sorted(manifests.generated()))
@@ -46,11 +60,20 @@ def test_a_generated_manifest_is_up_to_date(path: str) -> None:
     assert (ROOT / path).read_text() == manifests.generated()[path], "run make manifests"
 
 
+def test_the_table_of_rights_on_the_page_is_up_to_date() -> None:
+    assert with_table(PAGE.read_text(), RIGHTS) == PAGE.read_text(), "run make manifests"
+
+
 def test_generating_writes_every_file(tmp_path: Path) -> None:
     for path in manifests.generated():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-    assert manifests.main([str(tmp_path)]) == 0
+    (tmp_path / "base" / "limits" / "former-policy.yaml").touch()
+    page = tmp_path / "security.md"
+    page.write_text(with_table(PAGE.read_text(), ()))
+    assert manifests.main([str(tmp_path), str(page)]) == 0
     assert {path: (tmp_path / path).read_text() for path in manifests.generated()} == manifests.generated()
+    assert not (tmp_path / "base" / "limits" / "former-policy.yaml").exists()
+    assert page.read_text() == PAGE.read_text()
 
 
 @pytest.mark.parametrize("directory", KUSTOMIZATIONS)
@@ -69,11 +92,11 @@ def test_every_manifest_is_part_of_a_kustomization(directory: str) -> None:
 
 
 def test_each_served_version_has_an_api_service() -> None:
-    names = {each["metadata"]["name"] for each in built(".") if each["kind"] == "APIService"}
-    assert names == set(API_SERVICES)
+    for overlay in ("overlays/register", "overlays/register-cert-manager"):
+        assert names_of(built(overlay), "APIService") == set(API_SERVICES)
 
 
-@pytest.mark.parametrize("directory", [".", "overlays/cert-manager"])
+@pytest.mark.parametrize("directory", INSTALLATIONS)
 def test_the_command_accepts_the_settings_of_the_deployment(directory: str, tmp_path: Path) -> None:
     container = of_kind(built(directory), "Deployment")["spec"]["template"]["spec"]["containers"][0]
     environment = {each["name"]: each["value"] for each in container["env"]}
@@ -116,11 +139,11 @@ def test_the_service_has_the_name_that_the_process_expects() -> None:
     assert isinstance(options, ServeOptions)
     service = of_kind(objects, "Service")["metadata"]
     assert (service["namespace"], service["name"]) == (options.service_namespace, options.service_name)
-    for reference in registered(objects):
+    for reference in registered():
         assert (reference["namespace"], reference["name"]) == (service["namespace"], service["name"])
 
 
-@pytest.mark.parametrize("directory", [".", "overlays/cert-manager"])
+@pytest.mark.parametrize("directory", INSTALLATIONS)
 def test_the_service_selects_the_pods_of_the_deployment(directory: str) -> None:
     objects = built(directory)
     pod = of_kind(objects, "Deployment")["spec"]["template"]
@@ -128,11 +151,11 @@ def test_the_service_selects_the_pods_of_the_deployment(directory: str) -> None:
     service = of_kind(objects, "Service")["spec"]
     assert service["selector"].items() <= pod["metadata"]["labels"].items()
     [port] = service["ports"]
-    assert {reference.get("port", 443) for reference in registered(objects)} == {port["port"]}
+    assert {reference.get("port", 443) for reference in registered()} == {port["port"]}
     assert port["targetPort"] in {each["name"] for each in container["ports"]}
 
 
-@pytest.mark.parametrize("directory", [".", "overlays/cert-manager"])
+@pytest.mark.parametrize("directory", INSTALLATIONS)
 def test_the_readiness_probe_is_readyz(directory: str) -> None:
     [container] = of_kind(built(directory), "Deployment")["spec"]["template"]["spec"]["containers"]
     probe = container["readinessProbe"]["httpGet"]
@@ -181,6 +204,60 @@ def test_the_pod_runs_with_least_privilege() -> None:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
+
+
+@pytest.mark.parametrize("directory", INSTALLATIONS)
+def test_the_image_has_the_version_of_the_code(directory: str) -> None:
+    [container] = of_kind(built(directory), "Deployment")["spec"]["template"]["spec"]["containers"]
+    assert container["image"].rpartition(":")[2] == __version__
+
+
+def test_cert_manager_changes_nothing_about_the_policies() -> None:
+    default, with_cert_manager = (built(directory) for directory in INSTALLATIONS)
+    for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"):
+        assert names_of(default, kind) == names_of(with_cert_manager, kind)
+        assert len(names_of(default, kind)) > 7
+
+
+@pytest.mark.parametrize("directory", INSTALLATIONS)
+def test_an_installation_contains_nothing_that_others_may_share(directory: str) -> None:
+    """Whoever deletes with its files destroys nothing of others."""
+    kinds = {each["kind"] for each in built(directory)}
+    assert kinds.isdisjoint({"Namespace", "CustomResourceDefinition", "APIService"})
+
+
+@pytest.mark.parametrize("directory", [*INSTALLATIONS, "overlays/register", "overlays/network-policy"])
+def test_everything_that_is_removed_has_the_label_by_which_it_is(directory: str) -> None:
+    assert [each for each in built(directory) if not PART_OF.items() <= each["metadata"]["labels"].items()] == []
+
+
+def test_the_prerequisites_and_the_roles_of_tenants_are_not_removed() -> None:
+    for overlay in ("overlays/prerequisites", "overlays/cozy-tenant-roles"):
+        assert [each for each in built(overlay) if "labels" in each["metadata"]] == []
+
+
+def test_the_network_policy_selects_the_pods_and_lets_requests_in() -> None:
+    deployment = of_kind(built("."), "Deployment")
+    policy = of_kind(built("overlays/network-policy"), "NetworkPolicy")
+    pod = deployment["spec"]["template"]
+    [container] = pod["spec"]["containers"]
+    assert policy["metadata"]["namespace"] == deployment["metadata"]["namespace"]
+    assert policy["spec"]["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    [ingress] = policy["spec"]["ingress"]
+    assert [each["port"] for each in ingress["ports"]] == [each["name"] for each in container["ports"]]
+
+
+def test_one_patch_limits_an_account_of_another_name(tmp_path: Path) -> None:
+    """The patch of docs/install.md."""
+    [patch] = re.findall(r"```yaml\n(patches:.*?)```", INSTALL_PAGE.read_text(), re.DOTALL)
+    above = os.path.relpath(ROOT, tmp_path.resolve())
+    (tmp_path / "kustomization.yaml").write_text(f"resources: [{above}]\n{patch}")
+    limits = [each for each in built(str(tmp_path)) if each["metadata"]["name"].startswith(LIMITS)]
+    policies = [each for each in limits if each["kind"] == "ValidatingAdmissionPolicy"]
+    texts = {str(each["spec"]["matchConditions"][0]["expression"]) for each in policies}
+    assert texts == {"request.userInfo.username == 'system:serviceaccount:my-namespace:my-account'"}
+    assert [each for each in policies if "cozy-system:tenant-apiserver" in str(each)] == []
 
 
 def test_no_rule_has_a_wildcard() -> None:

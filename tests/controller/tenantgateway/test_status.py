@@ -93,7 +93,7 @@ def test_a_complete_gateway_is_ready(tenantgateway: TenantGateway) -> None:
     assert all(each["ready"] for each in status["listeners"])
     assert not any("reason" in each for each in status["listeners"])
     assert_admitted(
-        "manifests/base/tenantgateway-crd.yaml",
+        "manifests/overlays/prerequisites/tenantgateway-crd.yaml",
         {"metadata": {}, "spec": {"apex": "foo.example.com"}, "status": status},
         api_version="gateway.cozystack.io/v1alpha1",
         kind="TenantGateway",

@@ -266,6 +266,7 @@ class KubeCluster(E2eCluster):
         self.crds = crds
         self.has_controllers = control_plane.has_controllers
         self.kube_apiserver = control_plane.processes[-1]
+        self.audit_log = control_plane.audit_log
         self.url, self.admin = control_plane.url, control_plane.admin
         self.processes, self.server = control_plane.processes, control_plane.processes[-1]
         self.port = free_port()
@@ -350,7 +351,8 @@ class KubeCluster(E2eCluster):
     def _kustomization(self, overlay: Path) -> dict[str, object]:
         """The unchanged manifests, except that the Service leads to the process of the test instead of Pods."""
         manifests = REPOSITORY / "manifests"
-        bases = [manifests / "base", manifests / "overlays" / "cozy-tenant-roles"]
+        overlays = ("prerequisites", "register", "cozy-tenant-roles")
+        bases = [manifests / "base", *(manifests / "overlays" / name for name in overlays)]
         spec = {"type": "ExternalName", "externalName": "localhost"}
         return {
             "resources": [os.path.relpath(base, overlay.resolve()) for base in bases],

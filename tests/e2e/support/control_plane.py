@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from apiserver.tls import certificates
 from apiserver.tls.certificates import KeyPair
-from tests.e2e.support import credentials
+from tests.e2e.support import audit_log, credentials
 from tests.e2e.support.credentials import Identity
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import Process, free_port, wait_until
@@ -80,6 +80,11 @@ class ControlPlane:
         except BaseException:
             self.stop()
             raise
+
+    @property
+    def audit_log(self) -> Path:
+        """The requests of our ServiceAccount, as tests/e2e/support/audit_log.py reads them."""
+        return self._file("audit.log")
 
     @property
     def has_controllers(self) -> bool:
@@ -159,6 +164,8 @@ class ControlPlane:
                 "--requestheader-extra-headers-prefix": "X-Remote-Extra-",
                 "--proxy-client-cert-file": file("front-proxy.crt"),
                 "--proxy-client-key-file": file("front-proxy.key"),
+                "--audit-policy-file": file("audit-policy.yaml"),
+                "--audit-log-path": self.audit_log,
             }
         )
 
@@ -186,6 +193,7 @@ class ControlPlane:
             self._file(f"{name}.crt").write_bytes(pair.certificate)
             self._file(f"{name}.key").write_bytes(pair.key)
         self._file("service-accounts.key").write_bytes(_rsa_key())
+        self._file("audit-policy.yaml").write_text(audit_log.POLICY)
         self._file("tokens.csv").write_text(f"{TOKEN},{TOKEN_USER},e2e-uid\n")
 
     def _file(self, name: str) -> Path:

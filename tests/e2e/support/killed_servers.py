@@ -157,7 +157,9 @@ class KubeKillTestbed(KillTestbed):
         try:
             self._kubectl("apply", "--server-side", *crd_flags(crds))
             self._kubectl(
-                "apply", "--server-side", f"--filename={REPOSITORY / 'manifests/base/tenantgateway-crd.yaml'}"
+                "apply",
+                "--server-side",
+                f"--filename={REPOSITORY / 'manifests/overlays/prerequisites/tenantgateway-crd.yaml'}",
             )
             self._kubectl("wait", "--for=condition=Established", "crd", "--all", f"--timeout={PATIENCE}s")
             self._control_plane.start_controllers()

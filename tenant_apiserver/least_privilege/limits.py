@@ -1,0 +1,250 @@
+"""Limits of what the account writes, in CEL: the fields that could give more rights than the row of the table itself.
+
+A field that an object has already may stay as it is, whatever its value: charts and older versions have set others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from controller.tenant.helm_ownership import MANAGED_BY_LABEL
+from controller.tenant.rbac_step import LEVELS, ROLE
+from controller.tenantgateway.names import CONTROLLER_NAME
+from registry.names import (
+    ANCESTOR_LABEL_PREFIX,
+    APPLICATION_GROUP_LABEL,
+    APPLICATION_KIND_LABEL,
+    GATEWAY_ATTACHED_BY_ANNOTATION,
+    GATEWAY_LABEL,
+    GROUP,
+    KIND,
+    NAMESPACE_LABEL_PREFIX,
+    NAMESPACE_PREFIX,
+    NO_DELETE_LABEL,
+    ROOT_NAMESPACE,
+    SCHEDULING_CLASS_LABEL,
+)
+from registry.tenantgateway.types import GROUP as TENANTGATEWAY_GROUP
+from registry.tenantgateway.types import KIND as TENANTGATEWAY_KIND
+from tenant_apiserver.least_privilege.right import Installation, Limit
+
+SELF_ROLE_PREFIX = "cozy:tenant-self:"
+"""Roles of this name let a user see the own Tenant. They are not written yet."""
+_HELM_ANNOTATIONS = "meta.helm.sh/"
+_OUR_ANNOTATIONS = "apps.cozystack.io/"
+_NAME_LABEL = "kubernetes.io/metadata.name"
+_RELEASE_FIELDS = ("chartRef", "interval", "maxHistory", "install", "upgrade", "valuesFrom", "values")
+_ACTION_FIELDS = ("timeout", "strategy")
+
+
+def changed_keys(field: str, allowed: str, message: str) -> Limit:
+    """Only labels or annotations change for whose `key` the CEL expression `allowed` is true."""
+    old, changed = f"old{field.title()}", f"changed{field.title()}"
+    new_entries, old_entries = f"variables.{field}", f"variables.{old}"
+    return Limit(
+        variables={
+            field: f"object.metadata.?{field}.orValue({{}})",
+            old: f"oldObject == null ? {{}} : oldObject.metadata.?{field}.orValue({{}})",
+            changed: (
+                f"{new_entries}.filter(key, !(key in {old_entries}) || {old_entries}[key] != {new_entries}[key]) + "
+                f"{old_entries}.filter(key, !(key in {new_entries}))"
+            ),
+        },
+        expression=f"variables.{changed}.all(key, {allowed})",
+        message=message,
+    )
+
+
+def namespace_limits() -> Sequence[Limit]:
+    """Outside tenants, only the gateway label and its annotation change. Inside, labels that others trust do not, such
+    as those of pod security."""
+    tenant = f"variables.name.startsWith('{NAMESPACE_PREFIX}')"
+    ours = [SCHEDULING_CLASS_LABEL, NO_DELETE_LABEL, MANAGED_BY_LABEL, _NAME_LABEL]
+    labels = (
+        f"key == '{GATEWAY_LABEL}' || {tenant} && (key.startsWith('{ANCESTOR_LABEL_PREFIX}') || "
+        f"key.startsWith('{NAMESPACE_LABEL_PREFIX}') || key in {ours})"
+    )
+    annotations = (
+        f"key == '{GATEWAY_ATTACHED_BY_ANNOTATION}' || {tenant} && (key.startsWith('{_OUR_ANNOTATIONS}') || "
+        f"key.startsWith('{_HELM_ANNOTATIONS}'))"
+    )
+    unchanged = " && ".join(
+        f"object.metadata.?{field}.orValue([]) == oldObject.metadata.?{field}.orValue([])"
+        for field in ("ownerReferences", "finalizers")
+    )
+    return (
+        changed_keys(
+            "labels",
+            labels,
+            f"of a Namespace, only the label {GATEWAY_LABEL} may change, and in a tenant's those that the controllers "
+            "set",
+        ),
+        changed_keys(
+            "annotations",
+            annotations,
+            f"of a Namespace, only the annotation {GATEWAY_ATTACHED_BY_ANNOTATION} may change, and in a tenant's those "
+            "that the controllers set",
+        ),
+        Limit(
+            operation="UPDATE",
+            expression=f"{tenant} || {unchanged}",
+            message="owners and finalizers change only in the Namespaces of tenants",
+        ),
+    )
+
+
+def secret_type(type_: str) -> Limit:
+    return Limit(expression=f"object.type == '{type_}'", message=f"this Secret has type {type_}, which holds no token")
+
+
+def service_account_limits() -> Sequence[Limit]:
+    """Annotations of ServiceAccounts give rights in clouds."""
+    allowed = f"key.startsWith('{_HELM_ANNOTATIONS}')"
+    message = f"of a ServiceAccount, only annotations below {_HELM_ANNOTATIONS} may change"
+    return (changed_keys("annotations", allowed, message),)
+
+
+def role_binding_limits() -> Sequence[Limit]:
+    cluster_role = f"object.roleRef.name == '{ROLE}' || object.roleRef.name.startsWith('{ROLE}:')"
+    own_role = f"object.roleRef.kind == 'Role' && object.roleRef.name.startsWith('{SELF_ROLE_PREFIX}')"
+    group = (
+        f"subject.kind == 'Group' && subject.name in {list(LEVELS)}.map(level, variables.namespaceName + '-' + level)"
+    )
+    account = (
+        f"subject.kind == 'ServiceAccount' && subject.name == subject.namespace && (subject.name == '{ROOT_NAMESPACE}' "
+        "|| (variables.namespaceName + '-').startsWith(subject.name + '-'))"
+    )
+    subjects = (
+        "object.roleRef.kind == 'Role' || object.?subjects.orValue([]).all(subject, "
+        f"subject in variables.oldSubjects || {group} || {account})"
+    )
+    return (
+        Limit(
+            expression=f"object.roleRef.kind == 'ClusterRole' && ({cluster_role}) || {own_role}",
+            message=f"only the ClusterRoles {ROLE} and {ROLE}:* and Roles {SELF_ROLE_PREFIX}* may be bound",
+        ),
+        Limit(
+            variables={"oldSubjects": "oldObject == null ? [] : oldObject.?subjects.orValue([])"},
+            expression=subjects,
+            message="a role is bound only to the groups of the namespace, and to the ServiceAccounts of the tenant and "
+            "its ancestors",
+        ),
+    )
+
+
+def role_limits() -> Sequence[Limit]:
+    """A Role that lets a user see one Tenant."""
+    rule = " && ".join(
+        (
+            f"object.rules[0].apiGroups == ['{GROUP}']",
+            "object.rules[0].resources == ['tenants']",
+            "object.rules[0].?resourceNames.orValue([]).size() == 1",
+            "object.rules[0].verbs.all(verb, verb in ['get', 'list', 'watch'])",
+        )
+    )
+    return (
+        Limit(
+            expression=f"object.?rules.orValue([]).size() == 1 && {rule}",
+            message="a Role has one rule, which allows to get, list and watch one Tenant by name",
+        ),
+    )
+
+
+def is_tenant_release() -> str:
+    """A HelmRelease that stores a Tenant, before the write if there is one."""
+    labels = {APPLICATION_KIND_LABEL: KIND, APPLICATION_GROUP_LABEL: GROUP}
+    return " && ".join(
+        f"variables.target.metadata.?labels[?'{label}'].orValue('') == '{value}'" for label, value in labels.items()
+    )
+
+
+def release_limits(installation: Installation) -> Sequence[Limit]:
+    """Flux renders the chart with its own rights: the account decides on the values only."""
+    secret = {"kind": "Secret", "name": installation.values_secret}
+    return (
+        Limit(
+            variables={"chart": _literal(installation.chart)},
+            operation="CREATE",
+            expression="object.spec.?chartRef.orValue({}) == variables.chart",
+            message=f"spec.chartRef of a new HelmRelease is {_words(installation.chart)}",
+        ),
+        Limit(
+            operation="CREATE",
+            expression=f"dyn(object.spec).all(field, field in {list(_RELEASE_FIELDS)})",
+            message=f"spec of a new HelmRelease has only the fields {', '.join(_RELEASE_FIELDS)}",
+        ),
+        Limit(
+            operation="CREATE",
+            expression="['install', 'upgrade'].all(action, dyn(object.spec)[?action].orValue({})"
+            f".all(field, field in {list(_ACTION_FIELDS)}))",
+            message=f"install and upgrade of a new HelmRelease have only the fields {', '.join(_ACTION_FIELDS)}",
+        ),
+        Limit(
+            variables={"valuesSecret": _literal(secret)},
+            operation="CREATE",
+            expression="object.spec.?valuesFrom.orValue([]).all(source, source == variables.valuesSecret)",
+            message=f"spec.valuesFrom of a new HelmRelease names only {_words(secret)}",
+        ),
+        only_fields_change("values", message="of the spec of a HelmRelease, only values may change"),
+    )
+
+
+def only_fields_change(*fields: str, message: str) -> Limit:
+    """In an update, no other field of the spec changes, appears or disappears."""
+    allowed = f"field in {list(fields)}" if len(fields) > 1 else f"field == '{fields[0]}'"
+    return Limit(
+        operation="UPDATE",
+        expression=(
+            f"dyn(object.spec).all(field, {allowed} || field in dyn(oldObject.spec) && "
+            "dyn(oldObject.spec)[field] == dyn(object.spec)[field]) && "
+            f"dyn(oldObject.spec).all(field, {allowed} || field in dyn(object.spec))"
+        ),
+        message=message,
+    )
+
+
+def has_tenantgateway_owner(variable: str) -> str:
+    return (
+        f"{variable}.metadata.?ownerReferences.orValue([]).exists(owner, owner.kind == '{TENANTGATEWAY_KIND}' && "
+        f"owner.apiVersion.startsWith('{TENANTGATEWAY_GROUP}/'))"
+    )
+
+
+def owner_stays() -> Limit:
+    return Limit(
+        expression=has_tenantgateway_owner("object"), message=f"its owner of kind {TENANTGATEWAY_KIND} must remain"
+    )
+
+
+def route_status_limit() -> Limit:
+    """The status of a route has an entry of each controller that serves it."""
+    return Limit(
+        expression=f"{_foreign_entries('object')} == {_foreign_entries('oldObject')}",
+        message=f"in the status of a route, only entries of {CONTROLLER_NAME} may change",
+    )
+
+
+def _foreign_entries(variable: str) -> str:
+    foreign = f"entry.?controllerName.orValue('') != '{CONTROLLER_NAME}'"
+    return f"{variable}.?status.?parents.orValue([]).filter(entry, {foreign})"
+
+
+def api_service_limits() -> Sequence[Limit]:
+    return (
+        only_fields_change(
+            "caBundle", "insecureSkipTLSVerify", message="of the spec of an APIService, only the CA may change"
+        ),
+        Limit(
+            expression="!object.spec.?insecureSkipTLSVerify.orValue(false)",
+            message="the aggregator must verify the server's certificate",
+        ),
+    )
+
+
+def _literal(fields: Mapping[str, str]) -> str:
+    """A CEL map."""
+    return "{" + ", ".join(f"'{key}': '{value}'" for key, value in fields.items()) + "}"
+
+
+def _words(fields: Mapping[str, str]) -> str:
+    return " ".join(f"{key}={value}" for key, value in fields.items())

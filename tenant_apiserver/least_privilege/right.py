@@ -1,0 +1,77 @@
+"""The types of the table: a right of our ServiceAccount, and the limits of what it may write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A ClusterRole or, with `namespace`, a Role. `file` is its manifest; empty if the role is Kubernetes' own."""
+
+    name: str
+    namespace: str = ""
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A write is refused with `message` unless the CEL `expression` is true.
+
+    Besides Kubernetes' variables, it may read those of `policies.py` and those that the limit itself defines, in order,
+    in `variables`. It applies to one operation or, by default, to creations and updates.
+    """
+
+    expression: str
+    message: str
+    operation: Literal["CREATE", "UPDATE", ""] = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the account may write objects of a kind: the CEL `expression`, and the same in words, after "only"."""
+
+    expression: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Right:
+    """`verbs` on `resources` of one API group. Resources can be subresources, such as `httproutes/status`.
+
+    `names` become resourceNames, except for the verb create, which RBAC cannot limit to names. `place` and `limits`
+    apply to writes, in the policy of each resource. `why` is the reason for the right, and `remains` what somebody who
+    has taken over the Pod can do with it nevertheless; both are for docs/security.md.
+
+    `proof` is the id of the test that fails without the right. It is needed only for rights that kube-apiserver looks
+    up while it judges another request: all others are seen in its audit log.
+    """
+
+    role: Role
+    group: str
+    resources: Sequence[str]
+    verbs: Sequence[str]
+    names: Sequence[str] = ()
+    place: Place | None = None
+    limits: Sequence[Limit] = ()
+    why: str
+    remains: str
+    proof: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """The names that the roles and policies contain: our account and its Service, and the chart of new Tenants."""
+
+    account: str = "tenant-apiserver"
+    namespace: str = "cozy-system"
+    service: str = "tenant-apiserver"
+    chart: Mapping[str, str]
+    values_secret: str
+
+    @property
+    def user(self) -> str:
+        return f"system:serviceaccount:{self.namespace}:{self.account}"

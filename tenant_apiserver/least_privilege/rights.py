@@ -1,0 +1,353 @@
+"""The table of the rights of our ServiceAccount. Everything that the server may do in the cluster is a row of it.
+
+To add a right:
+
+1. Add a row, or a verb or a name to a row, with the reason and with what somebody who has taken over the Pod can do
+   with it. A row that writes has a `place`, and limits for each field that could give more rights than the row itself.
+2. Run `make manifests`, which writes the role, the policy of each kind, and the table of docs/security.md.
+3. Let tests/e2e/privilege/test_rights_are_used.py use the right: it fails on a verb that kube-apiserver's audit log
+   does not show. A right that shows in no log of its own, such as `bind`, names its test in `proof`.
+4. Add the writes that must be refused, and some that must not, to tests/policies/account.
+
+Several rows can name one kind, as for Secrets: a write must have the place of one of them, and keep its limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from controller.tenant.quota_step import LIMIT_RANGE_NAME, QUOTA_NAME
+from controller.tenant.rbac_step import ROLES
+from controller.tenant.tenantgateway_step import TENANTGATEWAY_NAME
+from controller.tenant.values_secret_step import SECRET_NAME as VALUES_SECRET
+from registry.names import NAMESPACE_PREFIX
+from registry.tenant.release_settings import ReleaseSettings
+from tenant_apiserver.certificates.cluster_secret import SECRET_NAME as SERVING_SECRET
+from tenant_apiserver.certificates.delegated_authentication import NAME, NAMESPACE
+from tenant_apiserver.least_privilege import limits
+from tenant_apiserver.least_privilege.right import Installation, Place, Right, Role
+from tenant_apiserver.serve import API_SERVICES
+from tenant_apiserver.wiring.controllers import LEASE, REPORTING_CONTROLLER
+
+_RELEASE = ReleaseSettings()
+INSTALLATION = Installation(
+    chart={"kind": _RELEASE.chart_kind, "name": _RELEASE.chart_name, "namespace": _RELEASE.chart_namespace},
+    values_secret=_RELEASE.values_secret,
+)
+CLUSTER_ROLE = Role("tenant-apiserver", file="clusterrole.yaml")
+CA_BUNDLE_ROLE = Role("tenant-apiserver:serving-certificate", file="clusterrole-serving-certificate.yaml")
+LEASE_ROLE = Role("tenant-apiserver:lease", "cozy-system", "role-lease.yaml")
+SERVING_SECRET_ROLE = Role("tenant-apiserver:serving-certificate", "cozy-system", "role-serving-certificate.yaml")
+DELEGATOR = Role("system:auth-delegator")
+AUTHENTICATION_READER = Role("extension-apiserver-authentication-reader", NAMESPACE)
+OWN_ROLES = (CLUSTER_ROLE, CA_BUNDLE_ROLE, LEASE_ROLE, SERVING_SECRET_ROLE)
+
+_READ = ("get", "list", "watch")
+_CORE, _RBAC = "", "rbac.authorization.k8s.io"
+_GATEWAY_API, _CERT_MANAGER, _OURS = "gateway.networking.k8s.io", "cert-manager.io", "gateway.cozystack.io"
+_TENANTS = f"namespaces {NAMESPACE_PREFIX}*"
+
+
+def _in_tenants(condition: str = "", words: str = "") -> Place:
+    """In namespaces of tenants, with a further condition."""
+    expression = f"variables.namespaceName.startsWith('{NAMESPACE_PREFIX}')" + (f" && {condition}" if condition else "")
+    return Place(expression=expression, words=f"{words} in {_TENANTS}".strip())
+
+
+def _named(*names: str) -> Place:
+    if len(names) == 1:
+        return _in_tenants(f"variables.name == '{names[0]}'", names[0])
+    return _in_tenants(f"variables.name in {list(names)}", " or ".join(names))
+
+
+def _at_home(name: str) -> Place:
+    return Place(
+        expression=f"variables.namespaceName == variables.home && variables.name == '{name}'",
+        words=f"{name} in the account's own namespace",
+    )
+
+
+_OWNED = Place(expression=limits.has_tenantgateway_owner("variables.target"), words="objects that a TenantGateway owns")
+RIGHTS: Sequence[Right] = (
+    Right(
+        role=CLUSTER_ROLE,
+        group="helm.toolkit.fluxcd.io",
+        resources=["helmreleases"],
+        verbs=[*_READ, "create", "update", "patch", "delete"],
+        place=_in_tenants(
+            f"variables.name.startsWith('{NAMESPACE_PREFIX}') && {limits.is_tenant_release()}",
+            "labelled as a Tenant and named tenant-*,",
+        ),
+        limits=limits.release_limits(INSTALLATION),
+        why="A Tenant is stored as a HelmRelease.",
+        remains="Read all HelmReleases of the cluster, with the values in them. Create, change and delete Tenants "
+        "without any of the checks of admission. **Flux installs what a HelmRelease says with its own rights**, mostly "
+        "those of an administrator: whatever the values of the tenants' chart can do, the Pod can do. It cannot choose "
+        "another chart, cluster, account or namespace.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group=_CORE,
+        resources=["namespaces"],
+        verbs=[*_READ, "create", "patch", "delete"],
+        place=Place(
+            expression=f"variables.name.startsWith('{NAMESPACE_PREFIX}') || request.operation == 'UPDATE'",
+            words=f"{NAMESPACE_PREFIX}*; others may only be updated",
+        ),
+        limits=limits.namespace_limits(),
+        why="Each Tenant has a Namespace. Namespaces that tenants' Gateways serve get a label.",
+        remains="Delete the Namespaces of all tenants with all that is in them. Move hosts between tenants, and let "
+        "routes of any Namespace attach to any tenant's Gateway.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group=_CORE,
+        resources=["secrets"],
+        verbs=[*_READ, "create", "patch", "delete"],
+        names=[VALUES_SECRET],
+        place=_named(VALUES_SECRET),
+        limits=[limits.secret_type("Opaque")],
+        why="The charts in a tenant's Namespace read their values from this Secret.",
+        remains="Read and change the values of all charts in tenants, which Flux installs with its own rights. Read a "
+        "Secret of this name in any other Namespace.",
+    ),
+    Right(
+        role=SERVING_SECRET_ROLE,
+        group=_CORE,
+        resources=["secrets"],
+        verbs=["get", "create", "update"],
+        names=[SERVING_SECRET],
+        place=_at_home(SERVING_SECRET),
+        limits=[limits.secret_type("kubernetes.io/tls")],
+        why="The replicas share their CA and their serving certificate.",
+        remains="Answer requests to the Tenant API in the place of the server, which it can do anyway.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group=_CORE,
+        resources=["serviceaccounts"],
+        verbs=[*_READ, "create", "patch", "delete"],
+        place=_in_tenants("variables.name == variables.namespaceName", "the one with the name of its namespace,"),
+        limits=limits.service_account_limits(),
+        why="Each tenant has a ServiceAccount, to which the tenants below it grant access.",
+        remains="Delete these accounts, so that their Pods lose access. It can issue no token for any account.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group=_CORE,
+        resources=["resourcequotas"],
+        verbs=[*_READ, "create", "patch", "delete"],
+        names=[QUOTA_NAME],
+        place=_named(QUOTA_NAME),
+        why="`spec.resourceQuotas` of a Tenant.",
+        remains="Lift or tighten the quotas of tenants.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group=_CORE,
+        resources=["limitranges"],
+        verbs=[*_READ, "create", "patch", "delete"],
+        names=[LIMIT_RANGE_NAME],
+        place=_named(LIMIT_RANGE_NAME),
+        why="Containers without limits must be able to start in a tenant with a quota.",
+        remains="Prevent new Pods of tenants from starting.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group=_RBAC,
+        resources=["rolebindings"],
+        verbs=[*_READ, "create", "patch", "delete"],
+        place=_in_tenants(),
+        limits=limits.role_binding_limits(),
+        why=f"The groups and accounts of a tenant are bound to {ROLES[0]} and {ROLES[0]}:* in its Namespace.",
+        remains="Remove any RoleBinding in the Namespaces of tenants. Give the accounts of a tenant's ancestors, and "
+        "the tenant's own groups, any of these roles there; nobody else.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group=_RBAC,
+        resources=["clusterroles"],
+        verbs=["bind"],
+        names=list(ROLES),
+        why="A RoleBinding to a role with rights that the server does not have itself needs this verb.",
+        remains="Nothing more: RoleBindings are limited as above, and ClusterRoleBindings it cannot write.",
+        proof="tests/e2e/privilege/test_rights_are_used.py::test_bindings_need_the_verb_bind",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group=_RBAC,
+        resources=["roles"],
+        verbs=[],
+        place=_in_tenants(f"variables.name.startsWith('{limits.SELF_ROLE_PREFIX}')", f"{limits.SELF_ROLE_PREFIX}*"),
+        limits=limits.role_limits(),
+        why="No right: this limits what a later version may write.",
+        remains="Nothing.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group=_OURS,
+        resources=["tenantgateways"],
+        verbs=[*_READ, "create", "patch", "delete"],
+        place=_named(TENANTGATEWAY_NAME),
+        why="A tenant with its own Gateway has a TenantGateway.",
+        remains="Change which hostnames and certificates the Gateways of tenants have, and take Gateways from them.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group=_OURS,
+        resources=["tenantgateways/status"],
+        verbs=["patch"],
+        why="Conditions of a TenantGateway.",
+        remains="Show a wrong state.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group=_OURS,
+        resources=["tenantgateways/finalizers"],
+        verbs=["update"],
+        why="A cluster with the plugin OwnerReferencesPermissionEnforcement asks for it when an owned object is "
+        "created with blockOwnerDeletion.",
+        remains="Nothing: the subresource does not exist.",
+        proof="tests/e2e/privilege/test_rights_are_used.py::test_owned_objects_need_the_right_to_the_owners_finalizers",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group=_GATEWAY_API,
+        resources=["gateways", "httproutes"],
+        verbs=[*_READ, "create", "patch"],
+        place=_OWNED,
+        limits=[limits.owner_stays()],
+        why="A TenantGateway owns a Gateway and a route that redirects to HTTPS. Hostnames of routes decide which "
+        "listeners the Gateway has.",
+        remains="Change the Gateways of tenants: their listeners, and with them who receives their traffic. Create "
+        "Gateways and routes anywhere, but only with a TenantGateway as their owner: if it does not exist, they are "
+        "garbage at once.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group=_CERT_MANAGER,
+        resources=["issuers", "certificates"],
+        verbs=[*_READ, "create", "patch", "delete"],
+        place=_OWNED,
+        limits=[limits.owner_stays()],
+        why="A TenantGateway owns an Issuer and Certificates. Those that it no longer needs are deleted.",
+        remains="Let cert-manager request certificates for the hosts of tenants, and write them into Secrets next to "
+        "the Certificate. It cannot read these Secrets.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group=_GATEWAY_API,
+        resources=["tlsroutes"],
+        verbs=["list", "watch"],
+        why="Hostnames of routes decide which listeners a Gateway has.",
+        remains="Read all of them.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group=_GATEWAY_API,
+        resources=["httproutes/status", "tlsroutes/status"],
+        verbs=["patch"],
+        limits=[limits.route_status_limit()],
+        why="Conditions on routes report contested hostnames.",
+        remains="Show wrong conditions under our name.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group=_CORE,
+        resources=["services"],
+        verbs=_READ,
+        why="The status of a Tenant counts external addresses. Webhooks are called at Services.",
+        remains="Read all of them.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group="cozystack.io",
+        resources=["workloadmonitors"],
+        verbs=["list", "watch"],
+        why="The status of a Tenant includes the state of its workloads.",
+        remains="Read all of them.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group="events.k8s.io",
+        resources=["events"],
+        verbs=["create", "patch"],
+        place=Place(
+            expression=f"variables.target.?reportingController.orValue('') == '{REPORTING_CONTROLLER}'",
+            words=f"of the reporting controller {REPORTING_CONTROLLER}",
+        ),
+        why="The controllers report changes as Events.",
+        remains="Report what did not happen, under our name.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group=_RBAC,
+        resources=["roles", "clusterroles", "clusterrolebindings"],
+        verbs=["list", "watch"],
+        why="Visibility is computed from the cluster's RBAC objects; rolebindings are above.",
+        remains="Know who may do what.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group="admissionregistration.k8s.io",
+        resources=[
+            "validatingadmissionpolicies",
+            "validatingadmissionpolicybindings",
+            "validatingwebhookconfigurations",
+            "mutatingwebhookconfigurations",
+        ],
+        verbs=["list", "watch"],
+        why="The cluster's policies and webhooks apply to Tenants as well. Parameter kinds need a role of their own.",
+        remains="Know which writes the cluster checks.",
+    ),
+    Right(
+        role=CA_BUNDLE_ROLE,
+        group="apiregistration.k8s.io",
+        resources=["apiservices"],
+        verbs=["get", "patch"],
+        names=list(API_SERVICES),
+        place=Place(
+            expression="variables.target.spec.?service.orValue({}).?name.orValue('') == "
+            f"'{INSTALLATION.service}' && variables.target.spec.service.namespace == variables.home",
+            words=f"those that lead to Service {INSTALLATION.service} in the account's own namespace",
+        ),
+        limits=limits.api_service_limits(),
+        why="The server writes its CA into the APIServices, so that the aggregator trusts it.",
+        remains="Make the Tenant API unavailable.",
+    ),
+    Right(
+        role=LEASE_ROLE,
+        group="coordination.k8s.io",
+        resources=["leases"],
+        verbs=["get", "create", "update"],
+        names=[LEASE],
+        place=_at_home(LEASE),
+        why="One replica at a time runs the controllers.",
+        remains="Stop the controllers of all replicas.",
+    ),
+    Right(
+        role=DELEGATOR,
+        group="authentication.k8s.io",
+        resources=["tokenreviews"],
+        verbs=["create"],
+        why="The cluster decides whose token a request has.",
+        remains="Test whether a token is valid.",
+    ),
+    Right(
+        role=DELEGATOR,
+        group="authorization.k8s.io",
+        resources=["subjectaccessreviews"],
+        verbs=["create"],
+        why="The cluster decides what a user may do.",
+        remains="Ask what anybody may do.",
+    ),
+    Right(
+        role=AUTHENTICATION_READER,
+        group=_CORE,
+        resources=["configmaps"],
+        verbs=_READ,
+        names=[NAME],
+        why="The CAs of clients and of the aggregator are there.",
+        remains="Read these CAs, which are public.",
+    ),
+)
