@@ -26,7 +26,8 @@ from tests.faults.sizes import size
 _FOLDERS = tuple(Path(__file__).parent / name for name in ("e2e", "attacks"))
 _ATTACKS = Path(__file__).parent / "attacks"
 _KUBECONFIG, _SERVER = "ATTACK_KUBECONFIG", "ATTACK_SERVER"
-_TIMEOUT_SECONDS = size(short=300, full=1800)
+# for tests that hang: no test takes a tenth of it on an idle machine
+_TIMEOUT_SECONDS = size(short=600, full=1800)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -18,7 +18,6 @@ from tests.e2e.support.clusters import (
     KubeCluster,
     tenants_path,
 )
-from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Tenants, manifest
 
 API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -104,8 +103,8 @@ def test_the_api_groups_follow_their_api_services(kube: KubeCluster) -> None:
     for each in found:
         assert client.request("DELETE", f"{API_SERVICES}/{each['metadata']['name']}").status == 200
     try:
-        wait_until("the group is no longer served", lambda: client.get(GROUP_VERSION).status == 404, seconds=PATIENCE)
-        wait_until(
+        kube.wait_until("the group is no longer served", lambda: client.get(GROUP_VERSION).status == 404)
+        kube.wait_until(
             "its OpenAPI document is no longer served",
             lambda: key not in client.get("/openapi/v3").expect(200)["paths"],
             seconds=2 * PATIENCE,
@@ -116,12 +115,8 @@ def test_the_api_groups_follow_their_api_services(kube: KubeCluster) -> None:
         for each in found:
             client.request("POST", API_SERVICES, _without_server_fields(each)).expect(201)
         seen = _statuses_until_served(kube)
+        kube.wait_until_available()
     assert seen <= {403, 404, 429, 503}
-    wait_until(
-        "its OpenAPI document is served again",
-        lambda: key in client.get("/openapi/v3").expect(200)["paths"],
-        seconds=2 * PATIENCE,
-    )
 
 
 def _without_server_fields(obj: dict[str, Any]) -> dict[str, Any]:
@@ -139,5 +134,5 @@ def _statuses_until_served(kube: KubeCluster) -> set[int]:
             seen.add(answer.status)
         return answer.status == 200
 
-    wait_until("the group is served again", is_served, seconds=PATIENCE)
+    kube.wait_until("the group is served again", is_served)
     return seen

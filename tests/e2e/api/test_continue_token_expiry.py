@@ -90,9 +90,9 @@ def collection(short_history: Client, unique: str) -> Iterator[str]:
     for child in children:
         short_history.request("POST", path, child).expect(201)
     yield path
-    for child in children:
-        short_history.request("DELETE", f"{path}/{child['metadata']['name']}")
-    short_history.request("DELETE", f"{LIST}/{unique}")
+    foreground = {"propagationPolicy": "Foreground"}
+    for each in (*(f"{path}/{child['metadata']['name']}" for child in children), f"{LIST}/{unique}"):
+        short_history.request("DELETE", each, query=foreground)
 
 
 def page(client: Client, path: str, token: str = "") -> dict[str, Any]:

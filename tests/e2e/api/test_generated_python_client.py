@@ -10,7 +10,7 @@ import pytest
 from kubernetes_asyncio import config, watch
 from kubernetes_asyncio.client import ApiException, CustomObjectsApi
 
-from tests.e2e.support.clusters import ROOT, E2eCluster
+from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster
 from tests.e2e.support.tenants import manifest
 
 _TENANTS = ("apps.cozystack.io", "v1alpha1", ROOT, "tenants")
@@ -31,7 +31,7 @@ async def _read_until(events: Any, types: Sequence[str]) -> list[dict[str, Any]]
 
 async def _run_steps(cluster: E2eCluster, label: str) -> None:
     clients = await config.new_client_from_config(config_file=str(cluster.admin.kubeconfig))
-    async with clients as connection, asyncio.timeout(60):
+    async with clients as connection, asyncio.timeout(2 * PATIENCE):
         api = CustomObjectsApi(connection)
         selector = f"time={label}"
         before = await api.list_namespaced_custom_object(*_TENANTS, label_selector=selector)
@@ -57,7 +57,7 @@ async def _run_steps(cluster: E2eCluster, label: str) -> None:
                 *_TENANTS,
                 label_selector=selector,
                 resource_version=version,
-                timeout_seconds=30,
+                timeout_seconds=int(PATIENCE),
             )
             seen = await _read_until(events, ("ADDED", "DELETED"))
         assert {event["object"]["metadata"]["uid"] for event in seen} == {created["metadata"]["uid"]}

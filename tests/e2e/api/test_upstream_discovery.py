@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
-from tests.e2e.support.clusters import GROUP_VERSION, E2eCluster, KubeCluster
+from tests.e2e.support.clusters import AGGREGATED_DISCOVERY, GROUP_VERSION, E2eCluster, KubeCluster
 from tests.e2e.support.https_client import Client
+from tests.e2e.support.tenants import Object
 
 GROUP = "apps.cozystack.io"
-AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
 def clients(cluster: E2eCluster) -> Iterator[Client]:
@@ -32,13 +33,22 @@ def test_every_group_prefers_one_of_its_versions(cluster: E2eCluster) -> None:
 
 def test_every_version_lists_its_resources_under_its_own_name(cluster: E2eCluster) -> None:
     for client in clients(cluster):
-        for group in client.get("/apis").expect(200)["groups"]:
-            for version in group["versions"]:
-                document = client.get(f"/apis/{version['groupVersion']}").expect(200)
-                assert document["groupVersion"] == version["groupVersion"]
-                names = [each["name"] for each in document["resources"]]
-                assert names, version
-                assert all(each["kind"] for each in document["resources"])
+        # a version whose last kind has just been deleted remains listed for a moment
+        documents = cluster.wait_until("every listed version is served", partial(read_documents, client))
+        for version, document in documents.items():
+            assert document["groupVersion"] == version
+            assert document["resources"], version
+            assert all(each["name"] and each["kind"] for each in document["resources"])
+
+
+def read_documents(client: Client) -> dict[str, Object] | None:
+    """The discovery document of each listed version; None if one of them is not served."""
+    groups = client.get("/apis").expect(200)["groups"]
+    versions = [version["groupVersion"] for group in groups for version in group["versions"]]
+    answers = {version: client.get(f"/apis/{version}") for version in versions}
+    if any(answer.status == 404 for answer in answers.values()):
+        return None
+    return {version: answer.expect(200) for version, answer in answers.items()}
 
 
 def test_discovery_distinguishes_served_from_unknown_resources(cluster: E2eCluster) -> None:
@@ -52,9 +62,9 @@ def test_discovery_distinguishes_served_from_unknown_resources(cluster: E2eClust
 
 def test_aggregated_discovery_has_the_requested_media_type(cluster: E2eCluster) -> None:
     for client in clients(cluster):
-        answer = client.get("/apis", headers={"Accept": AGGREGATED})
+        answer = client.get("/apis", headers={"Accept": AGGREGATED_DISCOVERY})
         document = answer.expect(200)
-        assert answer.headers["Content-Type"] == AGGREGATED
+        assert answer.headers["Content-Type"] == AGGREGATED_DISCOVERY
         assert (document["kind"], document["apiVersion"]) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io/v2")
         (ours,) = (item for item in document["items"] if item["metadata"]["name"] == GROUP)
         (version,) = ours["versions"]

@@ -6,11 +6,10 @@ import json
 
 import yaml
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters import KUBECTL_PATIENCE, ROOT, E2eCluster, tenants_path
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 IN_ROOT = f"--namespace={ROOT}"
-WAIT = f"--timeout={PATIENCE:.0f}s"
 
 
 def yaml_documents(*objects: Object) -> str:
@@ -64,7 +63,7 @@ def test_wait_for_a_condition(cluster: E2eCluster, tenants: Tenants) -> None:
     cluster.client().request(
         "PATCH", path, {"status": {"conditions": [condition]}}, content_type="application/merge-patch+json"
     ).expect(200)
-    cluster.kubectl("wait", f"tenant/{name}", IN_ROOT, "--for=condition=WorkloadsReady", WAIT)
+    cluster.kubectl("wait", f"tenant/{name}", IN_ROOT, "--for=condition=WorkloadsReady", KUBECTL_PATIENCE)
 
 
 def test_the_garbage_collector_finishes_an_orphan_deletion(cluster: E2eCluster, tenants: Tenants) -> None:
@@ -86,7 +85,7 @@ def finalizers(tenants: Tenants, name: str) -> list[str]:
 def test_replace_force_recreates_the_object(cluster: E2eCluster, tenants: Tenants) -> None:
     created = tenants.create()["metadata"]
     text = yaml.safe_dump(manifest(created["name"], spec={"monitoring": True}))
-    cluster.kubectl("replace", "--force", WAIT, "-f", "-", input=text)
+    cluster.kubectl("replace", "--force", KUBECTL_PATIENCE, "-f", "-", input=text)
     replaced = tenants.get(created["name"])
     assert replaced["metadata"]["uid"] != created["uid"]
     assert replaced["spec"]["monitoring"] is True
@@ -95,7 +94,7 @@ def test_replace_force_recreates_the_object(cluster: E2eCluster, tenants: Tenant
 def test_delete_all_of_a_namespace(cluster: E2eCluster, tenants: Tenants) -> None:
     workload = tenants.create_with_namespace()
     made = [tenants.create(workload)["metadata"]["name"] for _ in range(3)]
-    output = cluster.kubectl("delete", "tenants", "--all", "-n", workload, WAIT).stdout
+    output = cluster.kubectl("delete", "tenants", "--all", "-n", workload, KUBECTL_PATIENCE).stdout
     assert sorted(line.split('"')[1] for line in output.splitlines()) == sorted(made)
     assert tenants.client.get(tenants_path(workload)).expect(200)["items"] == []
 

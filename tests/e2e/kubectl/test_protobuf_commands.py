@@ -162,6 +162,7 @@ def test_auth_can_i_list(cluster: E2eCluster, namespace: str) -> None:
     user = f"user-{namespace}"
     cluster.kubectl("create", "role", "maker", "--verb=create", "--resource=configmaps", "-n", namespace)
     cluster.kubectl("create", "rolebinding", "maker", "--role=maker", f"--user={user}", "-n", namespace)
+    cluster.wait_until_allowed(user, namespace, verb="create", resource="configmaps")
     listed = cluster.kubectl("auth", "can-i", "--list", "-n", namespace, as_user=user).stdout.splitlines()
     assert ["configmaps", "[]", "[]", "[create]"] in [line.split() for line in listed]
 

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.support import credentials
-from tests.e2e.support.clusters import PATIENCE, E2eCluster
+from tests.e2e.support.clusters import E2eCluster
 from tests.e2e.support.https_client import Client
-from tests.e2e.support.processes import wait_until
 
 
 @pytest.fixture
@@ -44,7 +43,7 @@ def test_a_token_authenticates_its_service_account_until_that_is_deleted(
     def is_allowed() -> bool:
         return client.get(f"/api/v1/namespaces/{account_namespace}/configmaps").status == 200
 
-    wait_until("the binding is in effect", is_allowed, seconds=20, processes=cluster.processes)
+    cluster.wait_until("the binding is in effect", is_allowed)
     rejected = client.get(f"/api/v1/namespaces/{account_namespace}/secrets").expect(403)["message"]
     account = f"system:serviceaccount:{account_namespace}:robot"
     assert rejected.startswith(f'secrets is forbidden: User "{account}" cannot list resource "secrets"')
@@ -54,7 +53,7 @@ def test_a_token_authenticates_its_service_account_until_that_is_deleted(
         return client.get(f"/api/v1/namespaces/{account_namespace}/configmaps").status == 401
 
     # kube-apiserver caches the result of token authentication for some seconds
-    wait_until("the token is rejected", is_unauthorized, seconds=30, processes=cluster.processes)
+    cluster.wait_until("the token is rejected", is_unauthorized)
 
 
 def test_an_editor_may_create_tokens_and_a_viewer_may_not(cluster: E2eCluster, account_namespace: str) -> None:
@@ -66,7 +65,7 @@ def test_an_editor_may_create_tokens_and_a_viewer_may_not(cluster: E2eCluster, a
     def may_create_tokens() -> bool:
         return cluster.kubectl(*command, as_user=editor, status=None).stdout == "yes\n"
 
-    wait_until("the binding is in effect", may_create_tokens, seconds=20, processes=cluster.processes)
+    cluster.wait_until("the binding is in effect", may_create_tokens)
     assert cluster.kubectl("create", "token", "robot", "-n", account_namespace, as_user=editor).stdout.count(".") == 2
     rejected = cluster.kubectl("create", "token", "robot", "-n", account_namespace, as_user=viewer, status=1).stderr
     assert 'cannot create resource "serviceaccounts/token" in API group ""' in rejected
@@ -74,10 +73,8 @@ def test_an_editor_may_create_tokens_and_a_viewer_may_not(cluster: E2eCluster, a
 
 @pytest.mark.controller_manager
 def test_every_namespace_has_a_default_account(cluster: E2eCluster, namespace: str) -> None:
-    def has_account() -> bool:
-        return cluster.client().get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default").status == 200
-
-    wait_until("the ServiceAccount exists", has_account, seconds=PATIENCE, processes=cluster.processes)
+    account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
+    cluster.wait_until("the ServiceAccount exists", lambda: cluster.client().serves(account))
     assert review_token(cluster, cluster.kubectl("create", "token", "default", "-n", namespace).stdout.strip())[
         "authenticated"
     ]

@@ -18,7 +18,7 @@ PAGE = (REPOSITORY / "docs" / "troubleshooting.md").read_text()
 BLOCK = re.compile(r"^```console\n\$ kubectl (?P<command>[^\n]+)\n(?P<output>.*?)^```", re.MULTILINE | re.DOTALL)
 LEFT_OUT = "..."
 # uids and ages differ between runs
-CHANGING = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b\d+m?s\b")
+CHANGING = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b\d+m(\d+s)?\b|\b\d+m?s\b")
 LONG_HOST = "long-names-are-what-this-customer-likes.subsidiary.example.com"
 KEEP = "example.com/keep"
 
@@ -64,7 +64,7 @@ class PageChecker:
             return printed == expected
 
         try:
-            self._gateways.wait_until(f"the output under {heading!r} is printed", matches, seconds=20)
+            self._gateways.wait_until(f"the output under {heading!r} is printed", matches)
         except AssertionError as error:
             raise AssertionError("\n".join(["shown:", *expected, "printed:", *printed])) from error
 

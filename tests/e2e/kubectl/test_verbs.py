@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.e2e.support.clusters import ROOT, E2eCluster
+from tests.e2e.support.clusters import KUBECTL_PATIENCE, ROOT, E2eCluster
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Tenants, manifest
 
@@ -168,7 +168,7 @@ def test_replace_keeps_the_uid(cluster: E2eCluster, tenants: Tenants) -> None:
 
 def test_delete_waits_until_it_is_gone(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
-    cluster.kubectl("delete", "tenant", name, IN_ROOT, "--timeout=60s")
+    cluster.kubectl("delete", "tenant", name, IN_ROOT, KUBECTL_PATIENCE)
     assert not tenants.exists(name)
     missing = cluster.kubectl("get", "tenant", name, IN_ROOT, status=1)
     assert missing.stderr == f'Error from server (NotFound): tenants.apps.cozystack.io "{name}" not found\n'
@@ -177,16 +177,16 @@ def test_delete_waits_until_it_is_gone(cluster: E2eCluster, tenants: Tenants) ->
 def test_delete_by_selector(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     names = [tenants.create(labels={"e2e": unique})["metadata"]["name"] for _ in range(3)]
     kept = tenants.create(labels={"e2e": f"{unique}x"})["metadata"]["name"]
-    cluster.kubectl("delete", "tenants", IN_ROOT, "-l", f"e2e={unique}", "--timeout=60s")
+    cluster.kubectl("delete", "tenants", IN_ROOT, "-l", f"e2e={unique}", KUBECTL_PATIENCE)
     assert [tenants.exists(name) for name in (*names, kept)] == [False, False, False, True]
 
 
 def test_wait_for_a_field_and_for_deletion(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
     namespace = f"--for=jsonpath={{.status.namespace}}=tenant-{name}"
-    cluster.kubectl("wait", f"tenant/{name}", IN_ROOT, namespace, "--timeout=30s")
+    cluster.kubectl("wait", f"tenant/{name}", IN_ROOT, namespace, KUBECTL_PATIENCE)
     cluster.kubectl("delete", "tenant", name, IN_ROOT, "--wait=false")
-    cluster.kubectl("wait", f"tenant/{name}", IN_ROOT, "--for=delete", "--timeout=60s")
+    cluster.kubectl("wait", f"tenant/{name}", IN_ROOT, "--for=delete", KUBECTL_PATIENCE)
 
 
 def test_a_dry_run_persists_nothing(cluster: E2eCluster, tenants: Tenants) -> None:
@@ -249,8 +249,8 @@ def test_get_raw_shows_a_tenant(cluster: E2eCluster) -> None:
 
 def test_an_object_survives_a_round_trip_through_yaml(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create(spec={"resourceQuotas": {"cpu": 4, "memory": "8Gi"}})["metadata"]["name"]
-    # wait for the first status, which would make the YAML that is read here out of date
-    cluster.kubectl("wait", f"tenant/{name}", IN_ROOT, "--for=condition=Ready", "--timeout=60s")
+    # a status that is written later would make the YAML that is read here out of date
+    tenants.wait_until_settled(name)
     text = cluster.kubectl("get", "tenant", name, IN_ROOT, "-o", "yaml").stdout
     cluster.kubectl("replace", "-f", "-", input=text)
     assert tenants.get(name)["spec"]["resourceQuotas"] == {"cpu": 4, "memory": "8Gi"}

@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from tests.e2e.support.clusters import PATIENCE, E2eCluster
-from tests.e2e.support.processes import wait_until
 
 QUIET_SECONDS = 4.0
 _REQUEST = re.compile(r"^apiserver_request_total\{([^}]*)\} (\S+)$", re.MULTILINE)
@@ -37,4 +36,4 @@ def wait_until_quiet(cluster: E2eCluster, writes: Callable[[E2eCluster], Counter
             seen, since = now, time.monotonic()
         return time.monotonic() - since > QUIET_SECONDS
 
-    wait_until("there are no more writes", is_quiet, seconds=2 * PATIENCE, processes=cluster.processes)
+    cluster.wait_until("there are no more writes", is_quiet, seconds=2 * PATIENCE)

@@ -31,9 +31,11 @@ AGGREGATED_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupD
 RBAC = "rbac.authorization.k8s.io"
 ROOT = "tenant-root"
 ROOT_HOST = "example.org"
-# how long a chain of the control plane's controllers may take on a small machine
-PATIENCE = 60.0
-_COMMAND_SECONDS = 120
+# how long a chain of the control plane's controllers may take on a small machine with other work to do
+PATIENCE = 120.0
+KUBECTL_PATIENCE = f"--timeout={PATIENCE:.0f}s"
+"""For kubectl commands that wait."""
+_COMMAND_SECONDS = 180
 
 
 def tenants_path(namespace: str = "", name: str = "", subresource: str = "") -> str:
@@ -346,7 +348,7 @@ class KubeCluster(E2eCluster):
         overlay.mkdir()
         (overlay / "kustomization.yaml").write_text(yaml.safe_dump(self._kustomization(overlay)))
         self.kubectl("apply", "--server-side", "-k", str(overlay))
-        self.kubectl("wait", "--for=condition=Established", "crd", "--all", f"--timeout={PATIENCE}s")
+        self.kubectl("wait", "--for=condition=Established", "crd", "--all", KUBECTL_PATIENCE)
 
     def _kustomization(self, overlay: Path) -> dict[str, object]:
         """The unchanged manifests, except that the Service leads to the process of the test instead of Pods."""

@@ -14,7 +14,7 @@ from urllib.parse import urlencode, urlsplit
 
 from multidict import CIMultiDict
 
-_SECONDS = 70.0
+_SECONDS = 120.0
 _CONFLICTS = 20
 Body = bytes | str | dict[str, Any] | list[Any] | None
 

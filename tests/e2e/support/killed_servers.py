@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.support import credentials
-from tests.e2e.support.clusters import KUBECTL, PATIENCE
+from tests.e2e.support.clusters import KUBECTL, KUBECTL_PATIENCE, PATIENCE
 from tests.e2e.support.control_plane import Binaries, ControlPlane, crd_flags
 from tests.e2e.support.credentials import Identity
 from tests.e2e.support.https_client import Client
@@ -161,7 +161,7 @@ class KubeKillTestbed(KillTestbed):
                 "--server-side",
                 f"--filename={REPOSITORY / 'manifests/overlays/prerequisites/tenantgateway-crd.yaml'}",
             )
-            self._kubectl("wait", "--for=condition=Established", "crd", "--all", f"--timeout={PATIENCE}s")
+            self._kubectl("wait", "--for=condition=Established", "crd", "--all", KUBECTL_PATIENCE)
             self._control_plane.start_controllers()
         except BaseException:
             self._control_plane.stop()
@@ -180,5 +180,5 @@ class KubeKillTestbed(KillTestbed):
 
     def _kubectl(self, *arguments: str) -> None:
         command = [str(KUBECTL), f"--kubeconfig={self.admin.kubeconfig}", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE)
         assert done.returncode == 0, done.stderr

@@ -91,7 +91,7 @@ class WaitTimeout(AssertionError):
 
 
 def wait_until(
-    what: str, check: Callable[[], T | None], *, seconds: float = 30.0, processes: Sequence[Process] = ()
+    what: str, check: Callable[[], T | None], *, seconds: float = 60.0, processes: Sequence[Process] = ()
 ) -> T:
     """Polls `check` and returns its first true result.
 

@@ -28,7 +28,7 @@ def test_a_delete_event_has_the_last_state_and_a_new_resource_version(
     start = version_of(cluster.client().get(tenants_path(ROOT)).expect(200))
     last = tenants.patch(name, {"spec": {"monitoring": True}})
     query = {"watch": "true", "labelSelector": f"e2e={unique}", "resourceVersion": start}
-    with cluster.client().stream(tenants_path(ROOT), query=query, seconds=30) as frames:
+    with cluster.client().stream(tenants_path(ROOT), query=query) as frames:
         cluster.client().request("DELETE", tenants_path(ROOT, name)).expect(200)
         *earlier, deletion = read_frames_until(frames, "DELETED")
     deleted = deletion["object"]
@@ -72,8 +72,8 @@ def test_a_watch_may_start_before_the_object_exists(cluster: E2eCluster, tenants
     start = version_of(client.get(tenants_path(ROOT)).expect(200))
     collection = {"watch": "true", "fieldSelector": f"metadata.name={name}", "resourceVersion": start}
     with (
-        client.stream(tenants_path(ROOT), query=collection, seconds=30) as by_field,
-        client.stream(tenants_path(ROOT, name), query={"watch": "1", "resourceVersion": start}, seconds=30) as by_name,
+        client.stream(tenants_path(ROOT), query=collection) as by_field,
+        client.stream(tenants_path(ROOT, name), query={"watch": "1", "resourceVersion": start}) as by_name,
     ):
         tenants.create()
         client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
@@ -88,7 +88,7 @@ def test_the_deprecated_watch_path_serves_the_same_stream(cluster: E2eCluster, t
     name, client = tenants.new_name(), cluster.client()
     start = version_of(client.get(tenants_path(ROOT)).expect(200))
     path = tenants_path(ROOT, name).replace("/v1alpha1/", "/v1alpha1/watch/")
-    with client.stream(path, query={"resourceVersion": start}, seconds=30) as frames:
+    with client.stream(path, query={"resourceVersion": start}) as frames:
         client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
         assert next(frames)["object"]["metadata"]["name"] == name
 
@@ -104,7 +104,7 @@ def test_kubectl_watches_from_the_resource_version_of_its_table(
     assert len(table["rows"]) == 1
     second = tenants.create(labels={"e2e": unique})["metadata"]["name"]
     following = {"labelSelector": f"e2e={unique}", "watch": "true", "resourceVersion": version_of(table)}
-    with client.stream(tenants_path(ROOT), query=following, headers=accept, seconds=30) as frames:
+    with client.stream(tenants_path(ROOT), query=following, headers=accept) as frames:
         added = next(frame for frame in frames if frame["type"] == "ADDED")
     assert added["object"]["kind"] == "Table"
     assert [row["cells"][0] for row in added["object"]["rows"]] == [second]
@@ -119,7 +119,7 @@ def test_a_watch_by_label_gets_every_matching_event_and_no_other(
 
     def watch(selector: str) -> Any:
         query = {"watch": "true", "labelSelector": selector, "resourceVersion": start}
-        return client.stream(tenants_path(ROOT), query=query, seconds=30)
+        return client.stream(tenants_path(ROOT), query=query)
 
     made = []
     for label in (first, second):

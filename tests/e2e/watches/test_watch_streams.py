@@ -41,7 +41,7 @@ def current_version(cluster: E2eCluster) -> str:
 
 def watch(cluster: E2eCluster, selector: str, version: str) -> Any:
     query = {"watch": "true", "labelSelector": selector, "resourceVersion": version}
-    return cluster.client().stream(tenants_path(ROOT), query=query, seconds=30)
+    return cluster.client().stream(tenants_path(ROOT), query=query)
 
 
 def test_each_watch_gets_the_events_that_its_selector_matches(
@@ -132,7 +132,7 @@ def test_a_watch_without_a_version_begins_with_the_existing_objects(
 def test_one_object_can_be_watched_by_its_name(cluster: E2eCluster, tenants: Tenants) -> None:
     name, other = (tenants.create()["metadata"]["name"] for _ in range(2))
     query = {"watch": "true", "fieldSelector": f"metadata.name={name}", "resourceVersion": current_version(cluster)}
-    with cluster.client().stream(tenants_path(ROOT), query=query, seconds=30) as frames:
+    with cluster.client().stream(tenants_path(ROOT), query=query) as frames:
         tenants.patch(other, {"spec": {"etcd": True}})
         tenants.patch(name, {"spec": {"etcd": True}})
         assert next_events(frames, 1) == [("MODIFIED", name)]
@@ -151,5 +151,5 @@ def test_a_compacted_resource_version_is_expired(cluster: E2eCluster, version: s
 
 def test_a_watch_ends_at_its_timeout(cluster: E2eCluster) -> None:
     query = {"watch": "true", "resourceVersion": current_version(cluster), "timeoutSeconds": 1}
-    with cluster.client().stream(tenants_path(ROOT), query=query, seconds=15) as frames:
+    with cluster.client().stream(tenants_path(ROOT), query=query) as frames:
         assert [frame["type"] for frame in frames if frame["type"] == "ERROR"] == []

@@ -37,7 +37,7 @@ def test_the_list_comes_first_then_the_bookmark_then_changes(
     cluster: E2eCluster, tenants: Tenants, unique: str
 ) -> None:
     made = sorted(tenants.create(labels={"e2e": unique})["metadata"]["name"] for _ in range(3))
-    with cluster.client().stream(tenants_path(ROOT), query=watch_list_query(unique), seconds=30) as frames:
+    with cluster.client().stream(tenants_path(ROOT), query=watch_list_query(unique)) as frames:
         events, bookmark = read_initial_events(frames)
         assert [(event["type"], event["object"]["metadata"]["name"]) for event in events] == [
             ("ADDED", name) for name in made
@@ -51,7 +51,7 @@ def test_the_list_comes_first_then_the_bookmark_then_changes(
 
 
 def test_an_empty_list_is_only_a_bookmark(cluster: E2eCluster, unique: str) -> None:
-    with cluster.client().stream(tenants_path(ROOT), query=watch_list_query(unique), seconds=30) as frames:
+    with cluster.client().stream(tenants_path(ROOT), query=watch_list_query(unique)) as frames:
         events, bookmark = read_initial_events(frames)
     assert events == []
     assert bookmark["metadata"]["annotations"][END] == "true"
@@ -60,7 +60,7 @@ def test_an_empty_list_is_only_a_bookmark(cluster: E2eCluster, unique: str) -> N
 def test_a_watch_list_of_metadata(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     tenant = tenants.create(labels={"e2e": unique})
     with cluster.client().stream(
-        tenants_path(ROOT), query=watch_list_query(unique), headers={"Accept": PARTIAL}, seconds=30
+        tenants_path(ROOT), query=watch_list_query(unique), headers={"Accept": PARTIAL}
     ) as frames:
         events, bookmark = read_initial_events(frames)
     assert [event["object"]["kind"] for event in events] == ["PartialObjectMetadata"]
@@ -73,7 +73,7 @@ def test_a_watch_list_of_tables(cluster: E2eCluster, tenants: Tenants, unique: s
     for _ in range(2):
         tenants.create(labels={"e2e": unique})
     with cluster.client().stream(
-        tenants_path(ROOT), query=watch_list_query(unique), headers={"Accept": TABLE}, seconds=30
+        tenants_path(ROOT), query=watch_list_query(unique), headers={"Accept": TABLE}
     ) as frames:
         events, bookmark = read_initial_events(frames)
     assert [bool(event["object"].get("columnDefinitions")) for event in events] == [True, False]
@@ -86,7 +86,7 @@ def test_a_watch_list_equals_a_list(cluster: E2eCluster, tenants: Tenants, uniqu
     for _ in range(2):
         tenants.create(labels={"e2e": unique})
     listed = cluster.client().get(tenants_path(ROOT), query={"labelSelector": f"e2e={unique}"}).expect(200)["items"]
-    with cluster.client().stream(tenants_path(ROOT), query=watch_list_query(unique), seconds=30) as frames:
+    with cluster.client().stream(tenants_path(ROOT), query=watch_list_query(unique)) as frames:
         events, _ = read_initial_events(frames)
     names = {item["metadata"]["name"] for item in listed}
     assert {event["object"]["metadata"]["name"] for event in events} == names

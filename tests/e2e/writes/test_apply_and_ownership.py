@@ -232,7 +232,7 @@ def test_managed_fields_are_in_every_response(cluster: E2eCluster, tenants: Tena
     name, client = created["metadata"]["name"], cluster.client()
     one_only = {"fieldSelector": f"metadata.name={name}"}
     [listed] = client.get(tenants_path(ROOT), query=one_only).expect(200)["items"]
-    with client.stream(tenants_path(ROOT), query={**one_only, "watch": "true"}, seconds=30) as frames:
+    with client.stream(tenants_path(ROOT), query={**one_only, "watch": "true"}) as frames:
         watched = next(frames)["object"]
     for shown in (tenants.get(name), listed, watched):
         assert shown["metadata"]["managedFields"] == created["metadata"]["managedFields"]

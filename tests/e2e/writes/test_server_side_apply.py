@@ -106,7 +106,7 @@ def test_each_manager_owns_the_finalizers_it_applied(cluster: E2eCluster, tenant
 def test_applying_the_same_again_changes_nothing(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.new_name()
     apply(cluster, name, "first", spec={"etcd": True}).expect(201)
-    tenants.wait("the tenant is reconciled", lambda: tenants.get(name)["status"].get("conditions"))
+    tenants.wait_until_settled(name)
     before = apply(cluster, name, "first", spec={"etcd": True}).expect(200)
     after = apply(cluster, name, "first", spec={"etcd": True}).expect(200)
     assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
