@@ -46,8 +46,8 @@ class Right:
     apply to writes, in the policy of each resource. `why` is the reason for the right, and `remains` what somebody who
     has taken over the Pod can do with it nevertheless; both are for docs/security.md.
 
-    `proof` is the id of the test that fails without the right. It is needed only for rights that kube-apiserver looks
-    up while it judges another request: all others are seen in its audit log.
+    `proofs` has, by verb, the id of a test that shows the use of a right that the audit log of the end-to-end test does
+    not show: kube-apiserver looks it up while it judges another request, or it is used in a rare moment only.
     """
 
     role: Role
@@ -59,7 +59,7 @@ class Right:
     limits: Sequence[Limit] = ()
     why: str
     remains: str
-    proof: str = ""
+    proofs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ To add a right:
    with it. A row that writes has a `place`, and limits for each field that could give more rights than the row itself.
 2. Run `make manifests`, which writes the role, the policy of each kind, and the table of docs/security.md.
 3. Let tests/e2e/privilege/test_rights_are_used.py use the right: it fails on a verb that kube-apiserver's audit log
-   does not show. A right that shows in no log of its own, such as `bind`, names its test in `proof`.
+   does not show. A right that shows in no log of its own, such as `bind`, names its test in `proofs`.
 4. Add the writes that must be refused, and some that must not, to tests/policies/account.
 
 Several rows can name one kind, as for Secrets: a write must have the place of one of them, and keep its limits.
@@ -45,6 +45,11 @@ OWN_ROLES = (CLUSTER_ROLE, CA_BUNDLE_ROLE, LEASE_ROLE, SERVING_SECRET_ROLE)
 _READ = ("get", "list", "watch")
 _CORE, _RBAC = "", "rbac.authorization.k8s.io"
 _GATEWAY_API, _CERT_MANAGER, _OURS = "gateway.networking.k8s.io", "cert-manager.io", "gateway.cozystack.io"
+# an object that the cache has not seen yet is read before anything is written to it
+_READ_AGAIN = {
+    "get": "tests/controller/runtime/test_apply.py::"
+    "test_a_foreign_object_that_the_cache_has_not_seen_is_not_written_either"
+}
 _TENANTS = f"namespaces {NAMESPACE_PREFIX}*"
 
 
@@ -95,6 +100,9 @@ RIGHTS: Sequence[Right] = (
             words=f"{NAMESPACE_PREFIX}*; others may only be updated",
         ),
         limits=limits.namespace_limits(),
+        proofs={
+            "get": "tests/admission/test_namespace_lifecycle.py::test_cluster_namespaces_reads_the_cache_or_the_cluster"
+        },
         why="Each Tenant has a Namespace. Namespaces that tenants' Gateways serve get a label.",
         remains="Delete the Namespaces of all tenants with all that is in them. Move hosts between tenants, and let "
         "routes of any Namespace attach to any tenant's Gateway.",
@@ -171,7 +179,7 @@ RIGHTS: Sequence[Right] = (
         names=list(ROLES),
         why="A RoleBinding to a role with rights that the server does not have itself needs this verb.",
         remains="Nothing more: RoleBindings are limited as above, and ClusterRoleBindings it cannot write.",
-        proof="tests/e2e/privilege/test_rights_are_used.py::test_bindings_need_the_verb_bind",
+        proofs={"bind": "tests/e2e/privilege/test_rights_are_used.py::test_bindings_need_the_verb_bind"},
     ),
     Right(
         role=CLUSTER_ROLE,
@@ -208,7 +216,10 @@ RIGHTS: Sequence[Right] = (
         why="A cluster with the plugin OwnerReferencesPermissionEnforcement asks for it when an owned object is "
         "created with blockOwnerDeletion.",
         remains="Nothing: the subresource does not exist.",
-        proof="tests/e2e/privilege/test_rights_are_used.py::test_owned_objects_need_the_right_to_the_owners_finalizers",
+        proofs={
+            "update": "tests/e2e/privilege/test_rights_are_used.py::"
+            "test_owned_objects_need_the_right_to_the_owners_finalizers"
+        },
     ),
     Right(
         role=CLUSTER_ROLE,
@@ -217,6 +228,7 @@ RIGHTS: Sequence[Right] = (
         verbs=[*_READ, "create", "patch"],
         place=_OWNED,
         limits=[limits.owner_stays()],
+        proofs=_READ_AGAIN,
         why="A TenantGateway owns a Gateway and a route that redirects to HTTPS. Hostnames of routes decide which "
         "listeners the Gateway has.",
         remains="Change the Gateways of tenants: their listeners, and with them who receives their traffic. Create "
@@ -230,6 +242,7 @@ RIGHTS: Sequence[Right] = (
         verbs=[*_READ, "create", "patch", "delete"],
         place=_OWNED,
         limits=[limits.owner_stays()],
+        proofs=_READ_AGAIN,
         why="A TenantGateway owns an Issuer and Certificates. Those that it no longer needs are deleted.",
         remains="Let cert-manager request certificates for the hosts of tenants, and write them into Secrets next to "
         "the Certificate. It cannot read these Secrets.",
@@ -264,6 +277,10 @@ RIGHTS: Sequence[Right] = (
         group="cozystack.io",
         resources=["workloadmonitors"],
         verbs=["list", "watch"],
+        proofs={
+            "watch": "tests/e2e/tenants/test_workload_monitors.py::"
+            "test_workload_monitors_determine_the_workloads_ready_condition"
+        },
         why="The status of a Tenant includes the state of its workloads.",
         remains="Read all of them.",
     ),
@@ -276,6 +293,10 @@ RIGHTS: Sequence[Right] = (
             expression=f"variables.target.?reportingController.orValue('') == '{REPORTING_CONTROLLER}'",
             words=f"of the reporting controller {REPORTING_CONTROLLER}",
         ),
+        proofs={
+            "patch": "tests/controller/runtime/test_event_recorder.py::"
+            "test_a_hot_loop_writes_one_event_and_updates_its_series_once_a_minute"
+        },
         why="The controllers report changes as Events.",
         remains="Report what did not happen, under our name.",
     ),

@@ -19,7 +19,7 @@ from apiserver.tls.certificates import KeyPair
 from tests.e2e.support import credentials
 from tests.e2e.support.control_plane import FRONT_PROXY, ControlPlane, crd_flags
 from tests.e2e.support.credentials import Identity
-from tests.e2e.support.https_client import Client
+from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.processes import REPOSITORY, Process, T, free_port, run_command, wait_until
 
 KUBECTL = Path(sys.executable).parent / "kubectl"
@@ -195,7 +195,13 @@ class E2eCluster(ABC):
             "kind": "Tenant",
             "metadata": {"name": "first", "namespace": ROOT},
         }
-        self.client().request("POST", tenants_path(ROOT), body, query={"dryRun": "All"}).expect(201)
+
+        def answer() -> Response | None:
+            found = self.client().request("POST", tenants_path(ROOT), body, query={"dryRun": "All"})
+            # the aggregator notices a restart only after a while, and answers itself until then
+            return None if found.content == b"service unavailable\n" else found
+
+        wait_until("the aggregator finds our server", answer, processes=self.processes).expect(201)
 
 
 class EmbeddedCluster(E2eCluster):

@@ -7,6 +7,7 @@ import os
 import shutil
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,8 +66,10 @@ def crd_flags(crds: Path) -> list[str]:
 class ControlPlane:
     """Runs from construction to `stop`. `front_proxy` is the certificate that the aggregator presents to our server."""
 
-    def __init__(self, directory: Path, binaries: Binaries) -> None:
+    def __init__(self, directory: Path, binaries: Binaries, *, admission_plugins: Sequence[str] = ()) -> None:
+        """`admission_plugins` are enabled in addition to kube-apiserver's defaults."""
         self._directory = directory
+        self._admission_plugins = admission_plugins
         self._binaries = binaries
         self._ca = certificates.make_ca("e2e-ca")
         self._proxy_ca = certificates.make_ca("e2e-front-proxy-ca")
@@ -166,6 +169,7 @@ class ControlPlane:
                 "--proxy-client-key-file": file("front-proxy.key"),
                 "--audit-policy-file": file("audit-policy.yaml"),
                 "--audit-log-path": self.audit_log,
+                **({"--enable-admission-plugins": ",".join(plugins)} if (plugins := self._admission_plugins) else {}),
             }
         )
 

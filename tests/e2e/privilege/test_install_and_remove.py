@@ -1,0 +1,124 @@
+"""The commands of docs/install.md on a cluster that others use: nothing of theirs changes or disappears."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.support.clusters import KUBECTL
+from tests.e2e.support.control_plane import Binaries, ControlPlane
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.processes import REPOSITORY
+from tests.tenant_apiserver.test_generate_manifests import built
+
+PAGE = (REPOSITORY / "docs" / "install.md").read_text()
+_COMMAND = re.compile(r"^\$ kubectl ((?:apply|create|delete) .*)$", re.MULTILINE)
+INSTALL, REMOVE = (_COMMAND.findall(part) for part in PAGE.split("## Remove it"))
+LABEL = "app.kubernetes.io/part-of"
+API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
+CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/tenantgateways.gateway.cozystack.io"
+HOME = "/api/v1/namespaces/cozy-system"
+POLICY = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/cozystack-gateway-hostname-policy"
+
+
+class Bystander:
+    """A cluster with objects of others where ours would be."""
+
+    def __init__(self, running: ControlPlane) -> None:
+        self._running = running
+        self.client = Client(running.url, running.admin.tls, {})
+        service = {"namespace": "cozy-system", "name": "cozystack-api"}
+        spec = {
+            "group": "apps.cozystack.io",
+            "version": "v1alpha1",
+            "groupPriorityMinimum": 1000,
+            "versionPriority": 15,
+        }
+        policy: dict[str, Any] = next(
+            each for each in built("policies") if each["metadata"]["name"] == POLICY.rpartition("/")[2]
+        )
+        del policy["metadata"]["labels"]
+        policy["spec"]["validations"] = [{"expression": "true"}]
+        self.paths = [
+            self._create("/api/v1/namespaces", "cozy-system"),
+            self._create(f"{HOME}/configmaps", "theirs", data={"a": "b"}),
+            self._create(f"{HOME}/secrets", "theirs", data={"a": "eA=="}),
+            self._create(f"{HOME}/services", "cozystack-api", spec={"ports": [{"port": 443}]}),
+            self._create(API_SERVICES, "v1alpha1.apps.cozystack.io", spec={**spec, "service": service}),
+            self._create(POLICY.rpartition("/")[0], POLICY.rpartition("/")[2], spec=policy["spec"]),
+        ]
+
+    def run(self, command: str) -> subprocess.CompletedProcess[str]:
+        """Runs a command of the page in a checkout, whether or not it succeeds."""
+        arguments = [str(KUBECTL), f"--kubeconfig={self._running.admin.kubeconfig}", *command.split()]
+        environment = {**os.environ, "KUBECACHEDIR": str(self._running.audit_log.parent / "cache")}
+        done = subprocess.run(arguments, cwd=REPOSITORY, capture_output=True, text=True, timeout=120, env=environment)
+        return done
+
+    def content(self) -> dict[str, Any]:
+        """What others have written, by path."""
+        return {path: _content(self.client.get(path).expect(200)) for path in self.paths}
+
+    def labelled(self) -> list[str]:
+        """Everything of an installation that is in the cluster."""
+        parts = [built(directory) for directory in (".", "overlays/register", "overlays/network-policy")]
+        kinds = ",".join(sorted({each["kind"] for part in parts for each in part}))
+        return self.run(f"get {kinds} -A -l {LABEL}=tenant-apiserver -o name").stdout.split()
+
+    def _create(self, collection: str, name: str, **fields: Any) -> str:
+        self.client.request("POST", collection, {"metadata": {"name": name}, **fields}).expect(201)
+        return f"{collection}/{name}"
+
+
+def _content(obj: dict[str, Any]) -> dict[str, Any]:
+    metadata = {key: value for key, value in obj["metadata"].items() if key in ("uid", "labels", "ownerReferences")}
+    # conditions and defaults of kube-apiserver are not theirs
+    return {**{key: value for key, value in obj.items() if key in ("spec", "data")}, "metadata": metadata}
+
+
+@pytest.fixture
+def bystander(tmp_path: Path, control_plane_files: tuple[Binaries, Path]) -> Iterator[Bystander]:
+    running = ControlPlane(tmp_path, control_plane_files[0])
+    try:
+        yield Bystander(running)
+    finally:
+        running.stop()
+
+
+def test_the_page_has_the_commands() -> None:
+    assert [line.split()[-1] for line in INSTALL] == [
+        "manifests/overlays/prerequisites",
+        "manifests",
+        "manifests/overlays/register",
+    ]
+    assert len(REMOVE) >= 6
+    assert not any("prerequisites" in line or "-k" in line.split() or "-f" in line.split() for line in REMOVE)
+    assert not any(re.search(r"\b(namespaces?|crds?|customresourcedefinitions?)\b", line) for line in REMOVE)
+
+
+def test_installing_and_removing_destroys_nothing_of_others(bystander: Bystander) -> None:
+    """The APIService of cozystack-api, a policy of the same name as ours, and what is in Namespace cozy-system."""
+    before = bystander.content()
+    results = {line: bystander.run(line) for line in INSTALL}
+    # the namespace of others has no label of ours, the policy of others is a conflict, and their APIService exists
+    assert bystander.content() == before
+    assert "AlreadyExists" in results[INSTALL[2]].stderr
+    assert "conflict" in results[INSTALL[1]].stderr
+    assert bystander.client.get("/apis/apps/v1/namespaces/cozy-system/deployments/tenant-apiserver").status == 200
+    assert bystander.client.get(f"{API_SERVICES}/v1alpha1.core.cozystack.io").status == 200
+    assert len(bystander.labelled()) > 50
+
+    for line in REMOVE:
+        done = bystander.run(line)
+        assert done.returncode == 0, done.stderr
+    assert bystander.content() == before
+    assert bystander.client.get(CRD).status == 200
+    assert bystander.labelled() == []
+    assert bystander.client.get("/apis/apps/v1/namespaces/cozy-system/deployments/tenant-apiserver").status == 404
+    assert bystander.client.get(f"{API_SERVICES}/v1alpha1.core.cozystack.io").status == 404
