@@ -16,6 +16,7 @@ import pytest
 from tests.attacks.two_tenants import TenantAdmin
 from tests.e2e.support.clusters import E2eCluster
 from tests.e2e.support.gateways import DNS01, HOST_LABEL, LABEL, Gateways, Object, path
+from tests.e2e.support.pace import Pace
 from tests.e2e.support.tenants import Tenants
 
 APEX = "foo.example.com"
@@ -183,7 +184,7 @@ def test_a_revoked_attachment_ends_within_a_second(gateways: Gateways, foo: str,
     gateways.create_tenantgateway(foo, APEX)
     gateways.wait_until("the Gateway exists", lambda: not gateways.is_gone("gateways", foo))
     gateways.create_route(guest, "app", hostname, to=foo)
-    durations: list[float] = []
+    durations, pace = list[float](), Pace(gateways.cluster.direct_client())
     for _ in range(ROUNDS):
         change(gateways, foo, guest, True)
         gateways.wait_until("the namespace is attached", lambda: gateways.attachment(guest)[0] == foo)
@@ -194,7 +195,7 @@ def test_a_revoked_attachment_ends_within_a_second(gateways: Gateways, foo: str,
             "the revocation takes effect", partial(_is_detached, gateways, foo, guest, hostname, change)
         )
         durations.append(time.monotonic() - started)
-    assert statistics.median(durations) < MAX_SECONDS, durations
+    assert statistics.median(durations) < pace.limit(MAX_SECONDS), durations
 
 
 def _is_detached(gateways: Gateways, owner: str, guest: str, hostname: str, change: AttachmentChange) -> bool:
@@ -210,12 +211,11 @@ def test_the_listener_of_an_inheriting_namespace_is_removed_with_its_label(gatew
     gateways.wait_until("the inheriting namespace has a listener", partial(serves, gateways, foo, f"*.heir.{APEX}"))
     gateways.patch_labels(heir, {LABEL: None})
     gateways.wait_until("its listener is removed", lambda: not serves(gateways, foo, f"*.heir.{APEX}"))
-    certificate = gateways.get("certificates", foo, "cozystack-gateway-tls")
+    certificate = "cozystack-gateway-tls"
+    gateways.wait_until("there is a certificate", lambda: gateways.names("certificates", foo) == [certificate])
     gateways.wait_until(
         "its hostname is removed from the certificate",
-        lambda: (
-            f"heir.{APEX}" not in gateways.get("certificates", foo, certificate["metadata"]["name"])["spec"]["dnsNames"]
-        ),
+        lambda: f"heir.{APEX}" not in gateways.get("certificates", foo, certificate)["spec"]["dnsNames"],
     )
 
 

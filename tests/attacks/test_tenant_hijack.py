@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from tests.e2e.support.applying import APPLY, MERGE, configuration
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.peer_lessons import JSON_PATCH
-from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 SYSTEM_NAMESPACES = ["kube-system", "kube-public", "default", "cozy-system"]
@@ -62,22 +60,16 @@ def hostile_metadata(bob: TenantAdmin) -> Object:
 def metadata_writes(
     client: Client, path: str, name: str, wanted: Object
 ) -> Iterator[tuple[str, Callable[[], Response]]]:
-    """Yields every way to write this metadata to an object. The PUT reads and writes again after a 409: the reconciler
-    may write the status between the two."""
+    """Yields every way to write this metadata to an object."""
 
-    def put_once() -> Response | None:
-        body = client.get(path).expect(200)
+    def changed(body: Object) -> Object:
         for field, value in wanted.items():
             body["metadata"][field] = {**body["metadata"].get(field, {}), **value} if isinstance(value, dict) else value
-        answer = client.request("PUT", path, body)
-        return answer if answer.status != 409 else None
-
-    def put() -> Response:
-        return wait_until("the PUT has no conflict", put_once)
+        return body
 
     add = [{"op": "add", "path": f"/metadata/{field}", "value": value} for field, value in wanted.items()]
     applied = configuration(name, metadata=wanted)
-    yield "PUT", put
+    yield "PUT", lambda: client.update(path, changed)
     yield "merge patch", lambda: client.request("PATCH", path, {"metadata": wanted}, content_type=MERGE)
     yield "JSON patch", lambda: client.request("PATCH", path, add, content_type=JSON_PATCH)
     yield "apply", lambda: client.request("PATCH", path, applied, query=APPLY_QUERY, content_type=APPLY)
@@ -121,10 +113,7 @@ def test_metadata_of_a_tenant_does_not_reach_system_labels(
         shown = alice.client.get(path).expect(200)["metadata"]
         assert shown["labels"].items() >= wanted["labels"].items(), how
         for each in (name, plain):
-            tenants.wait_for_namespace(f"{alice.namespace}-{each}")
-            tenants.wait(
-                "the reconciler has written the conditions", partial(_has_conditions, tenants, alice.namespace, each)
-            )
+            tenants.wait_until_settled(each, alice.namespace)
         expected = namespace_metadata(admin, f"{alice.namespace}-{plain}", plain)
         assert namespace_metadata(admin, f"{alice.namespace}-{name}", name) == expected, how
 
@@ -142,10 +131,6 @@ def _create_tenant(alice: TenantAdmin, tenants: Tenants, metadata: Object, how: 
         body["metadata"]["generateName"] = name
     created: str = alice.client.request("POST", alice.children, body).expect(201)["metadata"]["name"]
     return created
-
-
-def _has_conditions(tenants: Tenants, namespace: str, name: str) -> bool:
-    return bool(tenants.get(name, namespace)["status"].get("conditions"))
 
 
 def test_owner_references_of_a_tenant_do_not_affect_other_objects(

@@ -95,21 +95,15 @@ def writes_at_cluster(replica: Replica, since: int) -> list[ClusterRequest]:
     ]
 
 
-def wait_until_reconciled(tenants: Tenants, namespace: str, name: str) -> Object:
-    tenants.wait(
-        "the reconciler has written the conditions", lambda: tenants.get(name, namespace)["status"].get("conditions")
-    )
-    return tenants.get(name, namespace)
-
-
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_dry_run_writes_nothing_to_the_cluster(
     replica: Replica, alice: TenantAdmin, tenants: Tenants, verb: str
 ) -> None:
     """The server sends no write to the cluster, whatever the verb."""
-    before = wait_until_reconciled(tenants, alice.namespace, alice.child)
+    # a status write in between would cost the write below a conflict and a second try
+    before = tenants.wait_until_settled(alice.child, alice.namespace)
     client = replica.client(alice.user)
-    # an older Tenant in the replica's cache would cost the write below a conflict and a second try
+    # and so would an older Tenant in the replica's cache
     version = int(before["metadata"]["resourceVersion"])
     wait_until("the replica has synced", lambda: _version(client, alice.child_path) >= version)
     since = len(replica.proxy.requests)
@@ -131,7 +125,7 @@ def _version(client: Client, path: str) -> int:
 
 def test_wrong_preconditions_and_versions_are_conflicts(alice: TenantAdmin, tenants: Tenants) -> None:
     """The response is Kubernetes' 409, and the object is unchanged."""
-    tenant = wait_until_reconciled(tenants, alice.namespace, alice.child)
+    tenant = tenants.wait_until_settled(alice.child, alice.namespace)
     metadata, path, client = tenant["metadata"], alice.child_path, alice.client
     wrong: list[Object] = [{"uid": "x"}, {"resourceVersion": "1"}, {"uid": metadata["uid"], "resourceVersion": "1"}]
     for each in wrong:
@@ -195,7 +189,7 @@ def test_finalizers_of_others_on_the_helmrelease_are_not_dropped(
 ) -> None:
     """Writes that omit finalizers, or empty them, remove neither foreign finalizers nor ours."""
     admin = cluster.client()
-    wait_until_reconciled(tenants, alice.namespace, alice.child)
+    tenants.wait_until_settled(alice.child, alice.namespace)
     path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{alice.namespace}/helmreleases/tenant-{alice.child}"
     before = admin.get(path).expect(200)["metadata"].get("finalizers", [])
     expected = sorted([*before, "finalizers.fluxcd.io"])
@@ -222,6 +216,13 @@ def recorder(request: pytest.FixtureRequest, cluster: E2eCluster, alice: TenantA
         yield running
 
 
+def create_settled_tenant(tenants: Tenants, namespace: str, **metadata: Any) -> str:
+    """A write that conflicts with a status write is tried again, and admission sees it again."""
+    name: str = tenants.create(namespace, **metadata)["metadata"]["name"]
+    tenants.wait_until_settled(name, namespace)
+    return name
+
+
 def test_admission_sees_every_write_once(alice: TenantAdmin, tenants: Tenants, recorder: AdmissionRecorder) -> None:
     """Admission is called once per write, also for a dry run, but not for reads and for writes of missing objects."""
     namespace = alice.namespace
@@ -231,13 +232,13 @@ def test_admission_sees_every_write_once(alice: TenantAdmin, tenants: Tenants, r
             assert answer.status == 201, (how, answer.body)
             assert recorder.recorded_operations(answer) == [f"CREATE {answer.json()['metadata']['name']}"], how
     for how, verb in UPDATES.items():
-        name = tenants.create(namespace)["metadata"]["name"]
+        name = create_settled_tenant(tenants, namespace)
         for write in (as_dry_run(verb), verb):
             answer = write(alice.client, namespace, name)
             assert answer.status == 200, (how, answer.body)
             assert recorder.recorded_operations(answer) == [f"UPDATE {name}"], how
     for how, verb in DELETES.items():
-        name = tenants.create(namespace)["metadata"]["name"]
+        name = create_settled_tenant(tenants, namespace)
         for write in (as_dry_run(verb), verb):
             answer = write(alice.client, namespace, name)
             assert answer.status == 200, (how, answer.body)
@@ -250,7 +251,7 @@ def test_admission_sees_every_write_once(alice: TenantAdmin, tenants: Tenants, r
 def test_admission_sees_each_deletion_of_a_collection(
     alice: TenantAdmin, tenants: Tenants, recorder: AdmissionRecorder, unique: str
 ) -> None:
-    names = sorted(tenants.create(alice.namespace, labels={"bulk": unique})["metadata"]["name"] for _ in range(5))
+    names = sorted(create_settled_tenant(tenants, alice.namespace, labels={"bulk": unique}) for _ in range(5))
     query = {"labelSelector": f"bulk={unique}"}
     answer = alice.client.request("DELETE", alice.children, query=query)
     assert answer.status == 200, answer.body
@@ -261,7 +262,7 @@ def test_admission_sees_each_deletion_of_a_collection(
 def test_a_write_denied_by_admission_is_not_stored(
     alice: TenantAdmin, tenants: Tenants, recorder: AdmissionRecorder, verb: str
 ) -> None:
-    before = wait_until_reconciled(tenants, alice.namespace, alice.child)
+    before = tenants.wait_until_settled(alice.child, alice.namespace)
     with recorder.denying():
         for write in (VERBS[verb], as_dry_run(VERBS[verb])):
             assert is_denied_by_recorder(write(alice.client, alice.namespace, alice.child)), verb
@@ -290,7 +291,7 @@ def test_no_subresource_or_spelling_bypasses_admission(alice: TenantAdmin, recor
 def test_admission_sees_writes_of_our_controllers(cluster: E2eCluster, alice: TenantAdmin, tenants: Tenants) -> None:
     """A policy on Secrets applies to our controllers as well: they do not bypass the cluster's admission."""
     client = cluster.client()
-    wait_until_reconciled(tenants, alice.namespace, alice.child)
+    tenants.wait_until_settled(alice.tenant)
     secret = f"/api/v1/namespaces/{alice.namespace}/secrets/cozystack-values"
     tenants.wait("the Secret with the values exists", lambda: client.get(secret).status == 200)
     with _secrets_denied(cluster, alice.namespace):

@@ -72,6 +72,11 @@ def _socket_inodes(pid: int) -> Iterator[str]:
                 yield found["inode"]
 
 
+def other_descriptors(pid: int) -> int:
+    """The open descriptors that are not an end of one of its own connections."""
+    return open_descriptors(pid) - 2 * own_connections(pid)
+
+
 def read_process_usage(pid: int, client: Client) -> ProcessUsage:
     text = client.get("/metrics").content.decode()
     rss, peak = memory_mib(pid)

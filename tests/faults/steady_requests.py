@@ -8,36 +8,48 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from tests.e2e.support.clusters import PATIENCE
 from tests.e2e.support.https_client import Response
+from tests.e2e.support.processes import wait_until
 
 Call = Callable[[], Response]
 
 
 @dataclass(slots=True)
 class Load:
-    """The number of successful requests, and the errors of the others."""
+    """The number of requests of each thread, and the errors of those that failed."""
 
-    answered: int = 0
+    requests: list[int]
     failures: list[str] = field(default_factory=list)
 
-    def repeat(self, call: Call, over: threading.Event) -> None:
+    def repeat(self, number: int, call: Call, over: threading.Event) -> None:
         while not over.is_set():
             try:
                 answer = call()
+                if answer.status != 200:
+                    self.failures.append(f"{answer.status} {answer.content[:300]!r}")
             except (OSError, http.client.HTTPException) as error:
                 self.failures.append(repr(error))
-                continue
-            if answer.status == 200:
-                self.answered += 1
-            else:
-                self.failures.append(f"{answer.status} {answer.content[:300]!r}")
+            self.requests[number] += 1
+
+    def wait_for_more(self, requests: int = 1) -> None:
+        """Waits until each thread has ended this many more requests. The first of them may have begun before."""
+        before = list(self.requests)
+
+        def have_ended() -> bool:
+            return all(now - then >= requests for then, now in zip(before, self.requests, strict=True))
+
+        wait_until(f"each thread has ended {requests} more requests", have_ended, seconds=PATIENCE)
 
 
 @contextmanager
 def steady_load(calls: Sequence[Call]) -> Iterator[Load]:
     """Repeats each call in a thread of its own until the end of the context."""
-    load, over = Load(), threading.Event()
-    threads = [threading.Thread(target=load.repeat, args=(call, over), daemon=True) for call in calls]
+    load, over = Load([0] * len(calls)), threading.Event()
+    threads = [
+        threading.Thread(target=load.repeat, args=(number, call, over), daemon=True)
+        for number, call in enumerate(calls)
+    ]
     for thread in threads:
         thread.start()
     try:

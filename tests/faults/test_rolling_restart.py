@@ -66,7 +66,14 @@ def replicas(kube: KubeCluster, tmp_path: Path) -> Iterator[Replicas]:
 
 
 def list_tenants(client: Client) -> dict[Name, Object]:
-    return {name_of(item): item for item in client.get(tenants_path()).expect(200)["items"]}
+    """Repeats a list that fails: the aggregator may still use a connection to a replica that was stopped."""
+    found = wait_until("Tenants are listed", lambda: _items(client), seconds=PATIENCE)
+    return {name_of(item): item for item in found}
+
+
+def _items(client: Client) -> list[Object]:
+    answer = client.get(tenants_path())
+    return answer.json()["items"] if answer.status == 200 else []
 
 
 def is_unchanging(client: Client) -> bool:

@@ -9,7 +9,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,13 +19,16 @@ from apiserver.tls.certificates import KeyPair, make_ca, make_client, make_servi
 from tests.e2e.support.clusters import PATIENCE, ROOT, EmbeddedCluster, KubeCluster, tenants_path
 from tests.e2e.support.control_plane import FRONT_PROXY
 from tests.e2e.support.https_client import Client, Response
+from tests.e2e.support.pace import Pace
 from tests.e2e.support.processes import Process, free_port, run_command, wait_until
 from tests.faults.steady_requests import steady_load
 
 LIST = tenants_path(ROOT)
 IDENTITY = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
-# requests in flight during a replacement end within this time
-SETTLE_SECONDS = 1.0
+# of each of the four threads of the load, with the new certificates
+REQUESTS = 25
+# in which an idle kube-apiserver reads its changed files
+RELOAD_SECONDS = 5.0
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -133,11 +138,15 @@ def certificate_files(embedded: EmbeddedCluster, tmp_path: Path, first: Generati
     assert process.stop() == 0, process.tail()
 
 
-def status_or_zero(client: Client, path: str = LIST) -> int:
+def status_or_zero(client: Client) -> int:
     try:
-        return client.get(path).status
+        return client.get(LIST).status
     except OSError:
         return 0
+
+
+def answers(client: Client, status: int) -> bool:
+    return status_or_zero(client) == status
 
 
 def test_certificate_files_are_replaced_under_load(
@@ -154,23 +163,23 @@ def test_certificate_files_are_replaced_under_load(
         seconds=PATIENCE,
         processes=[certificate_files.process],
     )
-    wait_until("the front proxy is known", lambda: status_or_zero(callers.proxy) == 200)
+    wait_until("the front proxy is known", lambda: status_or_zero(callers.proxy) == 200, seconds=PATIENCE)
     with steady_load(callers.calls()) as load:
         certificate_files.write_all(first, second)
         for client in (new_callers.user, new_callers.proxy):
-            wait_until("the new CAs are trusted", lambda client=client: status_or_zero(client) == 200)  # type: ignore[misc]
+            wait_until("the new CAs are trusted", partial(answers, client, 200), seconds=PATIENCE)
         trusting = Callers.create(url, tmp_path, second, new)
-        wait_until("the new certificate is served", lambda: status_or_zero(trusting.user) == 200)
+        wait_until("the new certificate is served", partial(answers, trusting.user, 200), seconds=PATIENCE)
         callers.switch_to(second, new)
-        time.sleep(SETTLE_SECONDS)
+        # the requests with the old certificates have ended
+        load.wait_for_more()
         certificate_files.write_all(second)
         for client in (old_callers.user, old_callers.proxy):
             newer = Client(url, client.tls, client.headers)
-            wait_until("the old CAs do not", lambda newer=newer: status_or_zero(newer) == 401)  # type: ignore[misc]
-        time.sleep(SETTLE_SECONDS)
-    print(f"{load.answered} requests")
+            wait_until("the old CAs are not trusted", partial(answers, newer, 401), seconds=PATIENCE)
+        load.wait_for_more(REQUESTS)
+    print(f"{sum(load.requests)} requests")
     assert load.failures == []
-    assert load.answered > 100
 
 
 def served_certificate(kube: KubeCluster) -> str:
@@ -181,19 +190,20 @@ def expire_serving_ca(kube: KubeCluster) -> None:
     """Replaces the CA in the Secret by one near the end of its lifetime, so that the server renews all
     certificates."""
     path = "/api/v1/namespaces/cozy-system/secrets/tenant-apiserver-serving-cert"
-    secret = kube.client().get(path).expect(200)
     aged = make_ca("tenant-apiserver-ca", now=datetime.now(UTC) - timedelta(days=8 * 365))
     names = ["tenant-apiserver.cozy-system.svc", "localhost", "127.0.0.1"]
     serving = make_serving(aged, names)
-    current = base64.b64decode(secret["data"]["ca.crt"])
-    data = {
-        "ca.crt": aged.certificate + current,
-        "ca.key": aged.key,
-        "tls.crt": serving.certificate,
-        "tls.key": serving.key,
-    }
-    secret["data"] = {name: base64.b64encode(content).decode() for name, content in data.items()}
-    kube.client().request("PUT", path, secret).expect(200)
+
+    def age(secret: dict[str, Any]) -> dict[str, Any]:
+        data = {
+            "ca.crt": aged.certificate + base64.b64decode(secret["data"]["ca.crt"]),
+            "ca.key": aged.key,
+            "tls.crt": serving.certificate,
+            "tls.key": serving.key,
+        }
+        return {**secret, "data": {name: base64.b64encode(content).decode() for name, content in data.items()}}
+
+    kube.client().update(path, age).expect(200)
 
 
 def test_a_serving_certificate_and_its_ca_are_renewed_under_load(kube: KubeCluster) -> None:
@@ -201,10 +211,9 @@ def test_a_serving_certificate_and_its_ca_are_renewed_under_load(kube: KubeClust
     with steady_load([lambda: client.get(LIST)] * 4) as load:
         expire_serving_ca(kube)
         wait_until("another certificate is served", lambda: served_certificate(kube) != before, seconds=PATIENCE)
-        time.sleep(3 * SETTLE_SECONDS)
-    print(f"{load.answered} requests")
+        load.wait_for_more(REQUESTS)
+    print(f"{sum(load.requests)} requests")
     assert load.failures == []
-    assert load.answered > 100
 
 
 def remove_old_proxy_ca(kube: KubeCluster, proxies: bytes) -> None:
@@ -225,6 +234,7 @@ def test_the_certificate_and_ca_of_the_aggregator_are_replaced_under_load(kube: 
     certificate.write_bytes(pair.certificate)
     key.write_bytes(pair.key)
     new_client.tls.load_cert_chain(certificate, key)
+    pace = Pace(kube.direct_client())
     with steady_load([lambda: client.get(LIST)] * 4) as load:
         replace_file(bundle, old + ca.certificate)
         wait = {"seconds": 2 * PATIENCE, "processes": kube.processes}
@@ -232,11 +242,12 @@ def test_the_certificate_and_ca_of_the_aggregator_are_replaced_under_load(kube: 
         wait_until("our server trusts the new CA", lambda: status_or_zero(with_new_ca) == 200, **wait)  # type: ignore[arg-type]
         for name, content in (("crt", pair.certificate), ("key", pair.key)):
             replace_file(kube.directory / f"front-proxy.{name}", content)
-        time.sleep(5 * SETTLE_SECONDS)
+        # it does not say when it has read them
+        time.sleep(pace.limit(RELOAD_SECONDS))
         replace_file(bundle, ca.certificate)
         remove_old_proxy_ca(kube, ca.certificate)
         with_old_ca = Client(old_client.url, old_client.tls, IDENTITY)
         wait_until("our server rejects the old CA", lambda: status_or_zero(with_old_ca) == 401, **wait)  # type: ignore[arg-type]
-        time.sleep(SETTLE_SECONDS)
-    print(f"{load.answered} requests")
+        load.wait_for_more(REQUESTS)
+    print(f"{sum(load.requests)} requests")
     assert load.failures == []

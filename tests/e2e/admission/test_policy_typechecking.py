@@ -9,7 +9,6 @@ import pytest
 
 from tests.e2e.support.clusters import E2eCluster, KubeCluster
 from tests.e2e.support.policies import POLICIES
-from tests.e2e.support.processes import wait_until
 
 _TENANTS: Mapping[str, Any] = {
     "apiGroups": ["apps.cozystack.io"],
@@ -50,7 +49,7 @@ def test_policy_types_are_checked_against_our_openapi_document(
         return found
 
     try:
-        wait_until("the policy is type-checked", lambda: "typeChecking" in status(), processes=kube.processes)
+        kube.wait_until("the policy is type-checked", lambda: "typeChecking" in status())
         warnings = status()["typeChecking"].get("expressionWarnings", [])
         assert [each["fieldRef"] for each in warnings] == [
             f"spec.validations[{number}].expression" for number in range(len(expected))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.support.https_client import Response
+from tests.e2e.support.tenants import Tenants
 from tests.e2e.support.webhook_server import AdmissionResponse, WebhookServer
 from tests.e2e.support.webhooks import (
     ALLOWED,
@@ -26,9 +27,12 @@ from tests.e2e.support.webhooks import (
 
 
 @pytest.fixture
-def existing_name(webhooks: Webhooks, admitted: AdmittedResource, unique: str) -> Iterator[str]:
-    """The name of an existing object."""
+def existing_name(webhooks: Webhooks, admitted: AdmittedResource, tenants: Tenants, unique: str) -> Iterator[str]:
+    """The name of an existing object that no controller writes meanwhile: a write that conflicts with another one is
+    tried again, and sent to the webhooks again."""
     webhooks.create(admitted, unique, dry=False).expect(201)
+    if admitted.kind == "Tenant":
+        tenants.wait_until_settled(unique)
     yield unique
     webhooks.send("DELETE", f"{admitted.path}/{unique}")
 

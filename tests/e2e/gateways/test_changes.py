@@ -28,6 +28,7 @@ def test_switching_the_certificate_mode_leaves_nothing_behind(gateways: Gateways
     gateways.wait_until(
         "the HTTP-01 listener exists", lambda: gateways.listener_hostnames(foo) == [f"harbor.kid.{APEX}"]
     )
+    gateways.wait_until("its certificate exists", lambda: len(gateways.names("certificates", foo)) == 1)
     [certificate] = gateways.names("certificates", foo)
     gateways.patch("tenantgateways", foo, "cozystack", {"spec": DNS01})
     gateways.wait_until(

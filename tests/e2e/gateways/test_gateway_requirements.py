@@ -99,7 +99,7 @@ def test_all_heirs_use_the_gateway_of_the_root_while_the_platform_flag_is_off(
                 f"{namespace} uses the Gateway of the root", partial(has_gateway_label, cluster, namespace, ROOT)
             )
         gateways.wait_until("all objects of the root exist", lambda: has_all_objects(gateways, ROOT))
-        assert gateway_enabled_value(cluster, child) == "false"
+        gateways.wait_until("the chart values of the child", lambda: gateway_enabled_value(cluster, child) == "false")
         ours, theirs = (f"harbor.{each.removeprefix('tenant-')}.{ROOT_HOST}" for each in (child, own))
         gateways.create_route(grandchild, "harbor", ours, to=ROOT)
         gateways.create_route(below_own, "harbor", theirs, to=own)
@@ -193,8 +193,10 @@ def test_a_condition_says_why_an_invalid_host_has_no_tenantgateway(
     body = {"spec": {"values": {"host": "*.example"}}}
     cluster.client().request("PATCH", release, body, content_type=MERGE).expect(200)
     gateways.wait_until("the TenantGateway is deleted", lambda: gateways.names("tenantgateways", namespace) == [])
-    shown = cluster.kubectl(
-        *("get", "tenant", name, "-n", ROOT, "-o"),
-        "jsonpath={.status.conditions[?(@.type=='TenantGatewayMissing')].message}",
-    ).stdout
-    assert shown == "no Gateway for *.example: it is not a valid domain"
+
+    def shown_message() -> str:
+        query = "jsonpath={.status.conditions[?(@.type=='TenantGatewayMissing')].message}"
+        return cluster.kubectl("get", "tenant", name, "-n", ROOT, "-o", query).stdout
+
+    message = "no Gateway for *.example: it is not a valid domain"
+    gateways.wait_until("the condition says why", lambda: shown_message() == message)

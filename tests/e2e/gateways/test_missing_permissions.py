@@ -20,16 +20,13 @@ Rule = dict[str, Any]
 
 def replace_rules(cluster: KubeCluster, change: Callable[[Rule], Rule]) -> list[Rule]:
     """Changes the rules of our ClusterRole and returns the previous ones."""
-    client = cluster.client()
-    role = client.get(_ROLE).expect(200)
-    rules: list[Rule] = role["rules"]
-    client.request("PUT", _ROLE, {**role, "rules": [change(each) for each in rules]}).expect(200)
+    rules: list[Rule] = cluster.client().get(_ROLE).expect(200)["rules"]
+    restore_rules(cluster, [change(each) for each in rules])
     return rules
 
 
 def restore_rules(cluster: KubeCluster, rules: list[Rule]) -> None:
-    client = cluster.client()
-    client.request("PUT", _ROLE, {**client.get(_ROLE).expect(200), "rules": rules}).expect(200)
+    cluster.client().update(_ROLE, lambda role: {**role, "rules": rules}).expect(200)
 
 
 def without_read_verbs(plural: str, rule: Rule) -> Rule:

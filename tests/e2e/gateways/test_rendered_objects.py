@@ -9,7 +9,7 @@ import yaml
 
 from apiserver.meta.resource import Object
 from controller.runtime.apply import merge_patch
-from tests.e2e.support.clusters import E2eCluster
+from tests.e2e.support.gateways import Gateways
 
 _GOLDEN = Path(__file__).parents[2] / "controller" / "golden" / "tenantgateway"
 _COLLECTIONS = {
@@ -19,28 +19,25 @@ _COLLECTIONS = {
     "certificates": "cert-manager.io/v1/certificates",
 }
 _KINDS = {"gateways": "Gateway", "httproutes": "HTTPRoute", "issuers": "Issuer", "certificates": "Certificate"}
-NAMESPACE = "rendered"
 
 
 @pytest.mark.parametrize("file", sorted(_GOLDEN.glob("*.yaml")), ids=lambda file: file.stem)
-def test_rendered_objects_are_admitted_and_need_no_second_write(cluster: E2eCluster, file: Path) -> None:
+def test_rendered_objects_are_admitted_and_need_no_second_write(gateways: Gateways, file: Path) -> None:
     """The cluster applies the validation rules and the defaults of the CRDs (R-102, GW-20)."""
-    client = cluster.client()
+    client, namespace = gateways.client, gateways.create_namespace("rendered")
     group_version, _, plural = _COLLECTIONS[file.stem.partition("-")[0]].rpartition("/")
-    if client.get(f"/api/v1/namespaces/{NAMESPACE}").status == 404:
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-        client.request("POST", "/api/v1/namespaces", namespace).expect(201)
     rendered = yaml.safe_load(file.read_text())
     for each in rendered if isinstance(rendered, list) else [rendered]:
-        desired = _without_owner(each, name=f"{file.stem}-{each['metadata']['name']}")
-        collection = f"/apis/{group_version}/namespaces/{NAMESPACE}/{plural}"
+        desired = _without_owner(each, namespace)
+        collection = f"/apis/{group_version}/namespaces/{namespace}/{plural}"
         body = {"apiVersion": group_version, "kind": _KINDS[plural], **desired}
         client.request("POST", collection, body).expect(201)
         stored = client.get(f"{collection}/{desired['metadata']['name']}").expect(200)
         assert merge_patch(stored, desired) == {}
 
 
-def _without_owner(rendered: Object, *, name: str) -> Object:
-    """The object under a unique name, without the owner, which does not exist in this cluster."""
-    metadata = {"name": name, "namespace": NAMESPACE, "labels": rendered["metadata"]["labels"]}
+def _without_owner(rendered: Object, namespace: str) -> Object:
+    """The object in another namespace, without the owner, which does not exist in this cluster."""
+    labels = rendered["metadata"]["labels"]
+    metadata = {"name": rendered["metadata"]["name"], "namespace": namespace, "labels": labels}
     return {**rendered, "metadata": metadata}

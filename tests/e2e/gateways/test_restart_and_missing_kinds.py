@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 
 import pytest
 
 from tests.e2e.support.api_request_counts import QUIET_SECONDS, count_requests, wait_until_quiet
 from tests.e2e.support.clusters import PATIENCE, E2eCluster, KubeCluster
-from tests.e2e.support.gateways import COLLECTIONS, DNS01, HOST_LABEL, LABEL, Gateways
+from tests.e2e.support.gateways import (
+    CERT_MANAGER,
+    COLLECTIONS,
+    DNS01,
+    GATEWAY_API,
+    HOST_LABEL,
+    LABEL,
+    Gateways,
+    Object,
+)
 
 APEX = "foo.example.com"
+_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _READS = ("GET", "LIST", "WATCH", "CONNECT")
 
 
@@ -52,6 +63,10 @@ def test_a_restart_writes_nothing(own_cluster: E2eCluster) -> None:
     )
     gateways.wait_until("the namespace is attached", lambda: gateways.attachment(harbor) == (foo, foo))
     gateways.wait_until("the listener of the child exists", lambda: f"*.kid.{APEX}" in gateways.listener_hostnames(bar))
+    gateways.wait_until("the routes are served", lambda: gateways.has_listeners(foo, f"harbor.{APEX}", f"api.{APEX}"))
+    gateways.wait_until("the certificate exists", lambda: gateways.names("certificates", foo))
+    for namespace in (foo, bar, existing_secret):
+        gateways.wait_until("the status is written", partial(gateways.ready_reason, namespace))
     gateways.mark_gateway_programmed(foo)
     gateways.mark_certificates_ready(foo)
     wait_until_quiet(own_cluster, count_writes)
@@ -65,6 +80,7 @@ def test_a_restart_writes_nothing(own_cluster: E2eCluster) -> None:
     assert resource_versions(own_cluster) == before
     gateways.create_route(foo, "new", f"new.{APEX}", to=foo, port=443)
     gateways.wait_until("the new route is served", lambda: f"new.{APEX}" in gateways.listener_hostnames(foo))
+    gateways.wait_until("its listener is in the status", lambda: _has_listener_status(gateways, foo, f"new.{APEX}"))
     wait_until_quiet(own_cluster, count_writes)
     # the route of the test, the Gateway, the Certificate, and the status of the TenantGateway
     expected = {"httproutes": 1, "gateways": 1, "certificates": 1, "tenantgateways": 1}
@@ -75,27 +91,46 @@ def test_a_restart_writes_nothing(own_cluster: E2eCluster) -> None:
     assert by_resource == expected
 
 
+def _has_listener_status(gateways: Gateways, namespace: str, hostname: str) -> bool:
+    listeners = gateways.get("tenantgateways", namespace)["status"]["listeners"]
+    return hostname in [each.get("hostname") for each in listeners]
+
+
 @pytest.mark.timeout(600)
 def test_missing_kinds_are_reported_and_used_once_installed(own_kube: KubeCluster) -> None:
     """The Tenant API and the rest of the controller work meanwhile."""
-    gateways, crds = Gateways(own_kube), own_kube.crds
+    gateways = Gateways(own_kube)
     own_kube.server.stop()
-    for folder in ("gateway-api", "cert-manager"):
-        own_kube.kubectl("delete", f"--filename={crds / folder}")
+    gateway_api, cert_manager = (_remove_crds(own_kube, group) for group in (GATEWAY_API, CERT_MANAGER))
     own_kube.restart()
     foo = gateways.create_namespace("m-foo")
     gateways.create_tenantgateway(foo, APEX)
     message = "no CustomResourceDefinition of Gateway (gateways.gateway.networking.k8s.io)"
     gateways.wait_until("the missing Gateway kind is reported", lambda: message in _ready_message(gateways, foo))
-    own_kube.kubectl("apply", "--server-side", f"--filename={crds / 'gateway-api'}")
+    _install_crds(own_kube, gateway_api)
     gateways.wait_until("the Gateway exists", partial(_has_gateway, gateways, foo), seconds=2 * PATIENCE)
     message = "no CustomResourceDefinition of Certificate (certificates.cert-manager.io)"
     gateways.wait_until("the missing Certificate kind is reported", lambda: message in _ready_message(gateways, foo))
-    own_kube.kubectl("apply", "--server-side", f"--filename={crds / 'cert-manager'}")
+    _install_crds(own_kube, cert_manager)
     gateways.wait_until(
         "the error is resolved", lambda: gateways.ready_reason(foo) == "GatewayNotAccepted", seconds=2 * PATIENCE
     )
     assert gateways.names("issuers", foo) == ["cozystack-gateway"]
+
+
+def _remove_crds(cluster: KubeCluster, group_version: str) -> Sequence[Object]:
+    """Deletes the CRDs of an API group and returns them."""
+    items: list[Object] = cluster.client().get(_CRDS).expect(200)["items"]
+    found = [each for each in items if each["spec"]["group"] == group_version.partition("/")[0]]
+    cluster.kubectl("delete", "crd", *(each["metadata"]["name"] for each in found))
+    return found
+
+
+def _install_crds(cluster: KubeCluster, crds: Sequence[Object]) -> None:
+    for each in crds:
+        # the annotations contain the approval that a group of Kubernetes needs
+        metadata = {key: each["metadata"][key] for key in ("name", "annotations") if key in each["metadata"]}
+        cluster.client().request("POST", _CRDS, {"metadata": metadata, "spec": each["spec"]}).expect(201)
 
 
 def _ready_message(gateways: Gateways, namespace: str) -> str:

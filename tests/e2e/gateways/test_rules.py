@@ -223,7 +223,7 @@ def test_fields_that_operators_set_on_a_gateway_are_preserved(gateways: Gateways
     found = gateways.get("gateways", foo)
     assert (found["spec"]["addresses"], found["metadata"]["labels"]["a"]) == (addresses, "b")
     assert found["spec"]["gatewayClassName"] == "tpyo"
-    assert gateways.ready_reason(foo) == "GatewayNotAccepted"
+    gateways.wait_until("the status is written", lambda: gateways.ready_reason(foo) == "GatewayNotAccepted")
     assert gateways.client.get(f"{services}/cilium-gateway-cozystack").expect(200) == pinned
 
 

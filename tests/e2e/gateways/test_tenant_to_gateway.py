@@ -97,7 +97,9 @@ def test_alice_inherits_and_acme_and_bob_have_gateways_of_their_own(foo: Publish
 def _assert_owns_gateway_objects(gateways: Gateways, namespace: str) -> None:
     gateways.wait_until("there is one certificate", partial(_has_certificates, gateways, namespace, 1))
     assert gateways.names("issuers", namespace) == ["cozystack-gateway"]
-    assert "cozystack-http-redirect" in gateways.names("httproutes", namespace)
+    gateways.wait_until(
+        "the redirect exists", lambda: "cozystack-http-redirect" in gateways.names("httproutes", namespace)
+    )
 
 
 def _has_certificates(gateways: Gateways, namespace: str, count: int) -> bool:
@@ -132,6 +134,7 @@ def test_a_tenant_migrates_to_a_gateway_and_back(foo: PublishingTenant) -> None:
     foo.tenants.patch(foo.name, {"spec": {"gateway": False}})
     for plural in ("tenantgateways", "gateways", "issuers"):
         gateways.wait_until(f"the {plural} are deleted", partial(_is_empty, gateways, plural, owner))
+    gateways.wait_until("the child has no Gateway", lambda: gateways.attachment(child) == (None, None))
     assert kubectl("get", "namespace", child, "-o", LABEL_PATH).stdout.strip() == ""
     foo.tenants.patch(foo.name, {"spec": {"gateway": True}})
     gateways.wait_until("the route is served again", partial(gateways.has_listeners, owner, f"harbor.{foo.apex}"))
@@ -160,6 +163,7 @@ def test_troubleshooting_commands_show_the_problem(foo: PublishingTenant) -> Non
     gateways, kubectl = foo.gateways, foo.cluster.kubectl
     foo.create()
     owner = foo.namespace
+    gateways.wait_until("the status is written", lambda: gateways.ready_reason(owner) == "GatewayNotAccepted")
     for name in ("tenantgateway", "tgw"):
         rows = kubectl("get", name, "--all-namespaces", "--no-headers").stdout
         assert re.search(rf"^{owner} +cozystack +{foo.apex} +http01 +False ", rows, re.MULTILINE)

@@ -22,7 +22,8 @@ from tests.e2e.support.processes import wait_until
 pytestmark = pytest.mark.faults
 
 RELEASES = f"{GROUP}/helmreleases"
-TIMEOUT = 50.0
+# for one server, on a busy machine
+TIMEOUT = 180.0
 FINALIZER = "apps.cozystack.io/tenant"
 
 
@@ -137,6 +138,7 @@ def run_with_kills(testbed: KillTestbed, rng: random.Random, requests: Sequence[
     raise AssertionError("the last server ended by itself")
 
 
+@pytest.mark.timeout(900)
 def test_successors_finish_the_work_of_killed_processes(testbed: KillTestbed) -> None:
     seed = secrets.randbits(32)
     print(f"seed {seed}")
@@ -148,7 +150,8 @@ def test_successors_finish_the_work_of_killed_processes(testbed: KillTestbed) ->
         > 0
     )
     with testbed.run_server():
-        before = len(testbed.proxy.writes())
+        before, requests = len(testbed.proxy.writes()), len(testbed.proxy.forwarded)
+        wait_until("the successor has begun", lambda: len(testbed.proxy.forwarded) > requests, seconds=TIMEOUT)
         wait_until("the successor sends no more requests", lambda: _is_quiet(testbed), seconds=TIMEOUT)
         assert [each for each in testbed.proxy.writes()[before:] if "/events" not in each.path] == []
     assert_converged(testbed)
@@ -158,5 +161,5 @@ def test_successors_finish_the_work_of_killed_processes(testbed: KillTestbed) ->
 
 
 def _is_quiet(testbed: KillTestbed) -> bool:
-    """True if there has been no request for a second."""
-    return bool(testbed.proxy.forwarded) and time.monotonic() - testbed.proxy.forwarded[-1].at > 1.0
+    """True if there has been no request for two seconds."""
+    return time.monotonic() - testbed.proxy.forwarded[-1].at > 2.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import threading
 from pathlib import Path
 
@@ -42,7 +43,8 @@ def test_a_kill_during_writes_loses_no_acknowledged_write(own_embedded: Embedded
                 if client.request("POST", tenants_path(ROOT), manifest(name)).status == 201:
                     acknowledged.append(name)
                 number += 1
-        except (OSError, EOFError):
+        except (OSError, EOFError, http.client.HTTPException):
+            # the last response may be cut in the middle
             return
 
     writer = threading.Thread(target=write)
@@ -64,11 +66,11 @@ def test_sigterm_ends_watches_cleanly_and_exits_with_status_zero(own_embedded: E
         "labelSelector": "e2e=none",
     }
     statuses: list[int] = []
-    with own_embedded.client().stream(tenants_path(ROOT), query=query, seconds=30) as frames:
-        stopper = threading.Thread(target=lambda: statuses.append(own_embedded.server.stop(seconds=10)))
+    with own_embedded.client().stream(tenants_path(ROOT), query=query) as frames:
+        stopper = threading.Thread(target=lambda: statuses.append(own_embedded.server.stop()))
         stopper.start()
         assert [frame["type"] for frame in frames if frame["type"] != "BOOKMARK"] == []
-    stopper.join(timeout=15)
+    stopper.join()
     assert statuses == [0]
 
 

@@ -30,14 +30,14 @@ class Standalone:
 
     def accepts(self, address: str) -> bool:
         try:
-            with socket.create_connection((address, self.port), timeout=5):
+            with socket.create_connection((address, self.port), timeout=60):
                 return True
         except ConnectionRefusedError:
             return False
 
     def is_trusted_at(self, address: str, name: str = "") -> bool:
         """True if a client that trusts the CA accepts the certificate for this address, or for `name`."""
-        with socket.create_connection((address, self.port), timeout=5) as raw:
+        with socket.create_connection((address, self.port), timeout=60) as raw:
             try:
                 with self.admin.tls.wrap_socket(raw, server_hostname=name or address):
                     return True

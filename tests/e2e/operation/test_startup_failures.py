@@ -208,6 +208,6 @@ def test_a_signal_ends_the_wait_for_the_cluster(data: Path, tmp_path: Path) -> N
             processes=[process],
         )
     finally:
-        status = process.stop(seconds=10)
+        status = process.stop()
     assert status == 0, process.tail()
     assert "Traceback" not in process.log()

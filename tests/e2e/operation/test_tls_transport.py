@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, tenants_path
 
-IN_ROOT = f"--namespace={ROOT}"
+IN_ROOT, TIMEOUT = f"--namespace={ROOT}", f"--timeout={PATIENCE:.0f}s"
 
 
 def test_kubectl_works_over_tls_of_asyncio(own_cluster: E2eCluster, unique: str) -> None:
@@ -17,10 +17,10 @@ def test_kubectl_works_over_tls_of_asyncio(own_cluster: E2eCluster, unique: str)
         "metadata": {"name": unique, "namespace": ROOT},
     }
     own_cluster.client().request("POST", tenants_path(ROOT), document).expect(201)
-    waited = own_cluster.kubectl("wait", "--for=condition=Ready", f"tenant/{unique}", IN_ROOT, "--timeout=60s")
+    waited = own_cluster.kubectl("wait", "--for=condition=Ready", f"tenant/{unique}", IN_ROOT, TIMEOUT)
     assert "condition met" in waited.stdout
     shown = own_cluster.kubectl("get", "tenants", IN_ROOT, "--output=name").stdout.split()
     assert f"tenant.apps.cozystack.io/{unique}" in shown
     assert "username" in own_cluster.kubectl("auth", "whoami", "--output=yaml").stdout
-    deleted = own_cluster.kubectl("delete", "tenant", unique, IN_ROOT, "--timeout=60s")
+    deleted = own_cluster.kubectl("delete", "tenant", unique, IN_ROOT, TIMEOUT)
     assert "deleted" in deleted.stdout

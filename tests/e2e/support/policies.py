@@ -84,4 +84,6 @@ class Policies:
 
     def _is_enforced(self, name: str) -> bool:
         answer = self.write(configmap(_PROBE), dryRun="All")
-        return name in "".join([*answer.warnings, answer.content.decode()])
+        text = "".join([*answer.warnings, answer.content.decode()])
+        # a kube-apiserver rejects everything until it has listed the parameters of the policy
+        return name in text and "not yet synced" not in text

@@ -9,6 +9,8 @@ from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client
 
 Object = dict[str, Any]
+# of conditions that change once the reconciler has seen the Namespace or the values of the parent
+_PASSING_REASONS = ("ParentNotFound", "ParentNamespaceNotReady", "ParentValuesMissing")
 
 
 def manifest(name: str, namespace: str = ROOT, *, spec: Object | None = None, **metadata: Any) -> Object:
@@ -73,7 +75,7 @@ class Tenants:
 
     def wait_until_settled(self, name: str, namespace: str = ROOT) -> Object:
         """Returns a Tenant once the reconciler has decided whether its current generation is ready, and its Namespace
-        exists."""
+        exists. It writes no other status until something changes."""
         self.wait_for_namespace(self.get(name, namespace)["status"]["namespace"])
         settled: Object = self.wait(f"{name} is settled", lambda: self._if_settled(name, namespace))
         return settled
@@ -82,11 +84,8 @@ class Tenants:
         tenant = self.get(name, namespace)
         current = {"type": "Ready", "observedGeneration": tenant["metadata"]["generation"]}
         conditions = tenant["status"].get("conditions") or ()
-        return (
-            tenant
-            if any(current.items() <= each.items() and each["status"] != "Unknown" for each in conditions)
-            else None
-        )
+        is_decided = any(current.items() <= each.items() and each["status"] != "Unknown" for each in conditions)
+        return tenant if is_decided and all(each.get("reason") not in _PASSING_REASONS for each in conditions) else None
 
     def wait_until_gone(self, path: str) -> None:
         self.wait(f"{path} is gone", lambda: self.client.get(path).status == 404)

@@ -64,10 +64,10 @@ def test_a_tenant_administrator_creates_child_tenants(cluster: E2eCluster, tenan
     cluster.grant(unique, "cozy:tenant:admin", workload)
     user = cluster.client(unique)
     user.request("POST", tenants_path(workload), manifest(tenants.new_name(workload), workload)).expect(201)
-    assert len(user.get(tenants_path(workload)).expect(200)["items"]) == 1
     user.request("POST", tenants_path(ROOT), manifest(unique)).expect(403)
-    # the list of all namespaces shows only visible Tenants
-    assert len(user.get(tenants_path()).expect(200)["items"]) == 1
+    # the list of all namespaces shows only visible Tenants, once our server has seen the binding, too
+    for path in (tenants_path(workload), tenants_path()):
+        tenants.wait("one Tenant is listed", lambda path=path: len(user.get(path).expect(200)["items"]) == 1)
 
 
 def test_a_viewer_cannot_create_tenants(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:

@@ -103,7 +103,8 @@ def test_a_changed_settings_file_takes_effect_and_an_invalid_one_does_not(
     error = "the file is invalid, the previous settings stay in force: publishing.certificates.issuerName:"
     wait_until("the error is shown", lambda: f"{error} 'mine' is not known" in readyz(own_cluster), seconds=PATIENCE)
     assert "[+]config ok\n" in anonymous_readyz(own_cluster), "the error is shown to anonymous users"
-    assert "the changed file is invalid, keeping the previous settings" in own_cluster.server.log()
+    warning = "the changed file is invalid, keeping the previous settings"
+    wait_until("the error is logged", lambda: warning in own_cluster.server.log())
     assert has(f"{name}.two.example", "second")
 
     write_settings(path, "publishing: {host: three.example}\ngateway: {gatewayClassName: second}\n")
@@ -119,7 +120,7 @@ def test_an_invalid_settings_file_prevents_the_start(tmp_path: Path) -> None:
     process = run_command(
         "standalone", f"--data-dir={tmp_path / 'data'}", f"--config={path}", log=tmp_path / "standalone.log"
     )
-    assert process.wait(seconds=30) == 2
+    assert process.wait(seconds=PATIENCE) == 2
     assert process.log() == (
         f"tenant-apiserver standalone: --config: {path}: publishing.certificates.dns01.route53.region: "
         "must be set for the provider route53\n"

@@ -83,14 +83,17 @@ def test_access_levels_are_cumulative_and_limited_to_their_tenant(
     for namespace in (foo, other):
         content.wait_until("all RoleBindings exist", partial(_has_all_bindings, content, namespace))
     expected = {"view": (True, False), "use": (True, False), "admin": (True, True), "super-admin": (True, True)}
-    found = {
-        level: tuple(
-            may(cluster, "someone", [f"{foo}-{level}"], verb, "apps.cozystack.io", "tenants", foo)
-            for verb in ("list", "create")
-        )
-        for level in LEVELS
-    }
-    assert found == expected
+
+    def permissions() -> dict[str, tuple[bool, ...]]:
+        return {
+            level: tuple(
+                may(cluster, "someone", [f"{foo}-{level}"], verb, "apps.cozystack.io", "tenants", foo)
+                for verb in ("list", "create")
+            )
+            for level in LEVELS
+        }
+
+    content.wait_until("the RoleBindings are in effect", lambda: permissions() == expected)
     assert not may(cluster, "someone", [f"{foo}-super-admin"], "list", "apps.cozystack.io", "tenants", other)
     admin = cluster.client(f"admin{foo}", [f"{foo}-admin"])
     admin.request("POST", tenants_path(foo), manifest(tenants.new_name(foo), foo)).expect(201)

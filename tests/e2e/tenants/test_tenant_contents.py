@@ -32,7 +32,10 @@ def test_tenants_use_their_own_services_or_those_of_their_ancestors(
     host = f"{bar.removeprefix(f'{foo}-')}.{foo.removeprefix('tenant-')}.{ROOT_HOST}"
     assert values == {**expected, "gateway": "", "host": host}
     assert labels[f"{LABEL}host"] == host
-    assert content.values(bar)["_cluster"] == content.values(ROOT)["_cluster"]
+    content.wait_until(
+        "bar has the cluster values of the root",
+        lambda: content.values(bar)["_cluster"] == content.values(ROOT)["_cluster"] != {},
+    )
 
 
 def test_toggling_a_service_moves_every_tenant_that_inherits_it(tenants: Tenants, content: NamespaceContent) -> None:
@@ -158,7 +161,10 @@ def test_a_quota_that_the_cluster_rejects_is_reported(
     name = tenants.create(spec={"resourceQuotas": {"nonsense": "1"}})["metadata"]["name"]
     content.wait_until(
         "the condition is set",
-        lambda: any(each["type"] == "QuotaReady" for each in tenants.get(name)["status"].get("conditions", ())),
+        lambda: any(
+            (each["type"], each["status"]) == ("QuotaReady", "False")
+            for each in tenants.get(name)["status"].get("conditions", ())
+        ),
     )
     [found] = [each for each in tenants.get(name)["status"]["conditions"] if each["type"] == "QuotaReady"]
     assert (found["status"], found["reason"]) == ("False", "Refused")
@@ -264,15 +270,19 @@ def test_a_restart_writes_nothing_but_new_changes(own_cluster: E2eCluster) -> No
     foo = tenants.create_with_namespace(
         spec={"gateway": True, "resourceQuotas": {"limits.cpu": "1000m", "limits.memory": "0.5Gi"}}
     )
-    tenants.create_with_namespace(foo, spec={"etcd": True, "schedulingClass": "gold"})
-    content.wait_until("the chart values exist", lambda: content.client.get(secret_path(foo)).status == 200)
+    bar = tenants.create_with_namespace(foo, spec={"etcd": True, "schedulingClass": "gold"})
+    parent, child = foo.removeprefix("tenant-"), bar.removeprefix(f"{foo}-")
+    tenants.wait_until_settled(parent)
+    tenants.wait_until_settled(child, foo)
     wait_until_quiet(cluster, count_writes)
     earlier = count_writes(cluster)
     cluster.restart()
     # the embedded cluster counts from the start of its process
     before = earlier if cluster.kind == "kube" else Counter[tuple[str, str]]()
-    tenants.patch(foo.removeprefix("tenant-"), {"spec": {"ingress": True}})
-    content.wait_until("the change is reconciled", lambda: content.labels(foo)[f"{LABEL}ingress"] == foo)
+    tenants.patch(parent, {"spec": {"ingress": True}})
+    for namespace in (foo, bar):
+        content.wait_until("the change is reconciled", partial(_is_served, content, namespace, foo))
+    tenants.wait_until_settled(parent)
     wait_until_quiet(cluster, count_writes)
     # only the writes of this change: the tenant, its child, and observedGeneration in the status
     assert count_writes(cluster) - before == Counter(
