@@ -8,18 +8,26 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from cel_expr_python import cel
 
-from admission.cel.error_messages import is_field_selection_error, missing_field_message, to_kubernetes_message
+from admission.cel.error_messages import (
+    COST_EXCEEDED,
+    is_field_selection_error,
+    missing_field_message,
+    text_of_status,
+    to_kubernetes_message,
+)
 from admission.cel.library import authz as authorization
-from admission.cel.library import formats, lists, urls
+from admission.cel.library import formats, lists, pieces, urls
 from admission.cel.library import ip_and_cidr as addresses
 from admission.cel.library import quantity_and_semver as comparables
 from admission.cel.library import regex as regexes
 from admission.cel.library.opaque_types import STRINGS, Type
+from admission.cel.loops import LoopShape, SplitExpression, loop_shape, split_loops
 from admission.cel.tokenizer import calls, fields_of, mentions, rewrite_unsupported_calls, select_chains
 
 BOOL, STRING, NULL = Type.BOOL, Type.STRING, Type.NULL
@@ -61,6 +69,8 @@ _TYPED: Mapping[str, Mapping[str, Type]] = {
 }
 _ROOTS = ("object", "oldObject", "request", "namespaceObject", "params", "authorizer")
 _ABSENT = 'No value with name "'
+_ITERATION_LIMIT = "Iteration budget exceeded"
+_UNSUPPORTED = ("returned a result with an exception set", "Unimplemented type: ", "Non-CEL value type for ")
 # these macros compile but fail when evaluated: the library does not bind the functions behind them
 _UNBOUND = ("transformMap", "transformMapEntry")
 
@@ -70,18 +80,35 @@ class CompileError(Exception):
 
 
 class EvaluationError(Exception):
-    """Has the error text of Kubernetes. `unset_variable` is the field of `variables` that was read but has no value."""
+    """Has the error text of Kubernetes, and as `status` that of the library. `unset_variable` is the field of
+    `variables` that was read but has no value."""
 
-    def __init__(self, text: str, *, unset_variable: str = "") -> None:
+    def __init__(self, text: str, *, status: str = "", unset_variable: str = "") -> None:
         super().__init__(text)
+        self.status = status
         self.unset_variable = unset_variable
 
 
-@dataclass(frozen=True, slots=True)
+class IterationLimit(EvaluationError):
+    """The library ended the evaluation after 9,999 iterations. That is no error of the expression."""
+
+    def __init__(self) -> None:
+        super().__init__(COST_EXCEEDED)
+
+
+class UnsupportedValue(EvaluationError):
+    """The library cannot convert a value to Python or from it. That is no error of the expression."""
+
+    def __init__(self, status: str) -> None:
+        super().__init__("a function or loop has values that are not supported there, such as optionals", status=status)
+
+
+@dataclass(frozen=True)
 class Program:
     """A compiled expression: `variables` lists the fields of `variables` that it reads, `reads` the other keys of the
     activation (see `flatten_typed_fields`)."""
 
+    environment: Environment = field(repr=False)
     expression: str
     compiled: cel.Expression
     returns: Type
@@ -89,6 +116,21 @@ class Program:
     reads: frozenset[str]
     is_bool: bool
     """The static type is bool, so the type of the result is not checked again."""
+    _pieces: dict[str, Program] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @cached_property
+    def shape(self) -> LoopShape:
+        return loop_shape(self.expression)
+
+    @cached_property
+    def loops(self) -> SplitExpression:
+        return split_loops(self.expression)
+
+    def piece(self, text: str) -> Program:
+        """The program for a text of `loops`, compiled on first use. Raises CompileError."""
+        if text not in self._pieces:
+            self._pieces[text] = self.environment.compile(text)
+        return self._pieces[text]
 
     @property
     def reads_authorizer(self) -> bool:
@@ -99,10 +141,10 @@ class Program:
 class Activation:
     """The values that expressions of one request read; fields of `variables` are added on first use."""
 
-    def __init__(self, env: cel.Env, values: Mapping[str, Any], check: cel.Function | None) -> None:
+    def __init__(self, env: cel.Env, values: Mapping[str, Any], functions: Sequence[cel.Function]) -> None:
         self._env = env
         self._values = dict(values)
-        self._functions = [check] if check is not None else None
+        self._functions = list(functions) or None
         self._native: cel.Activation | None = None
 
     def set_variable(self, name: str, value: Any) -> None:
@@ -143,7 +185,7 @@ class Environment:
             expected = " ".join(_type_name(each) for each in returns)
             one_of = expected if len(returns) == 1 else f"one of [{expected}]"
             raise CompileError(f"must evaluate to {one_of} but got {_type_name(found)}")
-        return Program(expression, compiled, found, tuple(used), _values_read_by(expression), found == BOOL)
+        return Program(self, expression, compiled, found, tuple(used), _values_read_by(expression), found == BOOL)
 
     def _compiled(self, expression: str) -> cel.Expression:
         for macro in _UNBOUND:
@@ -154,9 +196,10 @@ class Environment:
         except (RuntimeError, ValueError, LookupError) as error:
             raise CompileError(f"compilation failed: {_compile_error_message(error)}") from error
 
-    def activation(self, values: Mapping[str, Any], check: cel.Function | None = None) -> Activation:
-        """`check` implements `authorizer…check(verb)`; without it, evaluated expressions must not call that method."""
-        return Activation(self._env, values, check)
+    def activation(self, values: Mapping[str, Any], *functions: cel.Function) -> Activation:
+        """`functions` implement those that are bound for each evaluation: `authorizer…check(verb)`, and those of
+        loops. Evaluated expressions must not call one that is missing."""
+        return Activation(self._env, values, functions)
 
 
 def flatten_typed_fields(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,7 +213,8 @@ def flatten_typed_fields(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def evaluate(program: Program, activation: Activation) -> Any:
-    """Returns the result as a plain Python value. Raises EvaluationError."""
+    """Returns the result as a plain Python value. Raises EvaluationError, or IterationLimit or UnsupportedValue, which
+    must reject the request."""
     try:
         result = program.compiled.eval(activation.native)
         if program.is_bool and isinstance(truth := result.plain_value(), bool):
@@ -180,38 +224,45 @@ def evaluate(program: Program, activation: Activation) -> Any:
             # plain_value() would release a reference to None that the library never took
             return None
         value = result.plain_value()
-    except (RuntimeError, ValueError, LookupError, TypeError) as error:
-        raise EvaluationError(to_kubernetes_message(str(error))) from error
+    except (RuntimeError, ValueError, LookupError, TypeError, SystemError) as error:
+        if _ITERATION_LIMIT in str(error):
+            raise IterationLimit from error
+        raise _evaluation_error(str(error)) from error
     if found == Type.ERROR:
+        status = text_of_status(value)
         if is_field_selection_error(value):
-            raise EvaluationError(missing_field_message(program.expression, activation.values))
+            raise EvaluationError(missing_field_message(program.expression, activation.values), status=status)
         raise _evaluation_error(value)
     if isinstance(value, list | dict):
-        _restore_none_references(value)
+        restore_none_references(value)
     return value
 
 
-def _evaluation_error(status: str) -> EvaluationError:
-    """The error for a status. A missing field of request or namespaceObject is also reported as an unset variable."""
+def _evaluation_error(error: str) -> EvaluationError:
+    """The error for a status of the library. A missing field of request or namespaceObject is also reported as an unset
+    variable."""
+    status = text_of_status(error)
+    if any(text in status for text in _UNSUPPORTED):
+        return UnsupportedValue(status)
     _, unset, rest = status.partition(_ABSENT)
     if not unset:
-        return EvaluationError(to_kubernetes_message(status))
+        return EvaluationError(to_kubernetes_message(error), status=status)
     root, _, path = rest.partition('"')[0].partition(".")
     name = path.rpartition(".")[2]
-    return EvaluationError(f"no such key: {name}", unset_variable=name if root == "variables" else "")
+    return EvaluationError(f"no such key: {name}", status=status, unset_variable=name if root == "variables" else "")
 
 
-def _restore_none_references(value: Any) -> None:
+def restore_none_references(value: Any) -> None:
     """Adds the references to None that the library (0.1.3) forgets to take when it puts None into lists and maps. The
     interpreter aborts when None has no references left."""
     if value is None:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(None))
     elif isinstance(value, list):
         for each in value:
-            _restore_none_references(each)
+            restore_none_references(each)
     elif isinstance(value, dict):
         for each in value.values():
-            _restore_none_references(each)
+            restore_none_references(each)
 
 
 @functools.cache
@@ -245,6 +296,7 @@ _LIBRARIES: tuple[Callable[[], Sequence[cel.FunctionDecl]], ...] = (
     comparables.functions,
     formats.functions,
     authorization.functions,
+    pieces.functions,
 )
 
 

@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from admission.cel.loops import LIST, TEST
 from admission.cel.tokenizer import select_chains
 
 _STATUS = re.compile(r"\A(?P<code>[A-Z_]+): (?P<text>.*?)(?: \[[A-Z_]+\])?\Z", re.DOTALL)
 _NO_OVERLOAD = "no such overload"
-_COST_EXCEEDED = "operation cancelled: actual cost limit exceeded"
+COST_EXCEEDED = "operation cancelled: actual cost limit exceeded"
+_LOOPS = (f"{TEST}(", f"{LIST}(")
 _REGEX_MESSAGES = {
     "missing ]": "missing closing ]",
     "missing )": "missing closing )",
@@ -44,7 +46,7 @@ _TYPE_NAMES = {"int64": "int", "uint64": "uint"}
 
 def _no_overload_message(found: re.Match[str]) -> str:
     call = _CALL.fullmatch(found["call"])
-    if found["call"] == "<iter_range>":
+    if found["call"] == "<iter_range>" or found["call"].startswith(_LOOPS):
         return "expected iterable type"
     if call is None:
         return _NO_OVERLOAD
@@ -71,7 +73,6 @@ _CONVERSIONS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]
         (r"modulus by zero", lambda found: "modulus by zero"),
         (r"(?:double|int64|uint64) out of u?int64 range", lambda found: "integer overflow"),
         (r"(?:int|uint|integer|unsigned integer) overflow", lambda found: "integer overflow"),
-        (r"Iteration budget exceeded", lambda found: _COST_EXCEEDED),
         (
             r"String to (?P<wanted>Timestamp|Duration) conversion failed",
             lambda found: f"type conversion error from 'string' to 'google.protobuf.{found['wanted']}'",
@@ -94,10 +95,15 @@ _CONVERSIONS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]
 )
 
 
-def to_kubernetes_message(error: str) -> str:
-    """`error` is a status of the library, `CODE: text`. A text without a counterpart is returned as it is."""
+def text_of_status(error: str) -> str:
+    """The text of a status of the library, `CODE: text`."""
     found = _STATUS.match(error)
-    text = found["text"] if found else error
+    return found["text"] if found else error
+
+
+def to_kubernetes_message(error: str) -> str:
+    """`error` is a status of the library. A text without a counterpart is returned as it is."""
+    text = text_of_status(error)
     for pattern, convert in _CONVERSIONS:
         if matched := pattern.fullmatch(text):
             return convert(matched)

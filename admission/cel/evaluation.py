@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from admission.cel.environment import Activation, CompileError, Environment, EvaluationError, Program, evaluate
+from cel_expr_python import cel
+
+from admission.cel.budget import Budget, Clock, CutOff
+from admission.cel.environment import (
+    CompileError,
+    Environment,
+    EvaluationError,
+    IterationLimit,
+    Program,
+    UnsupportedValue,
+    evaluate,
+)
 from admission.cel.library.opaque_types import Type
-
-# Kubernetes limits the cost of an evaluation, which the library cannot measure; this limits the thread's CPU time
-# instead. A policy within Kubernetes' budget takes far less.
-_SECONDS = 1.0
-OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
-
-Clock = Callable[[], float]
+from admission.cel.loops import LoopShape, union_of_shapes
+from admission.cel.piecewise import PieceEvaluator
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +32,6 @@ class Expression:
     text: str
     program: Program | None
     error: str = ""
-
-
-class OutOfBudget(Exception):
-    """The expressions of one evaluator took too much CPU time in total."""
 
 
 def compile_expression(environment: Environment, text: str, returns: Sequence[Type]) -> Expression:
@@ -43,28 +46,54 @@ def values_read_by(expressions: Iterable[Expression]) -> frozenset[str]:
     return frozenset[str]().union(*(each.program.reads for each in expressions if each.program is not None))
 
 
+def shape_of(expressions: Iterable[Expression]) -> LoopShape:
+    """The shape of all expressions together."""
+    return union_of_shapes(each.program.shape for each in expressions if each.program is not None)
+
+
 def compile_problems(expressions: Iterable[Expression]) -> list[str]:
     """A message for each expression that does not compile."""
     return [f"expression '{each.text}': {each.error}" for each in expressions if each.error]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationOptions:
+    """`check` calls the authorizer. With `in_pieces`, loops may have any number of iterations; the caller sets
+    `abandoned` if it does not wait for the result any more. `clock` measures the thread's CPU time."""
+
+    check: cel.Function | None = None
+    in_pieces: bool = False
+    abandoned: threading.Event | None = None
+    clock: Clock = time.thread_time
+
+
+class NeedsPieces(Exception):
+    """An expression has too many iterations to be evaluated at once."""
 
 
 class ExpressionEvaluator:
     """Evaluates expressions for one request. `variables` are evaluated on first use and cached."""
 
     def __init__(
-        self, activation: Activation, variables: Mapping[str, Expression], *, clock: Clock = time.thread_time
+        self,
+        environment: Environment,
+        values: Mapping[str, Any],
+        options: EvaluationOptions,
+        variables: Mapping[str, Expression] | None = None,
     ) -> None:
-        self._variables = variables
-        self._activation = activation
-        self._clock = clock
-        self._end = clock() + _SECONDS
-        # checked first, because it is cheaper; a thread cannot use more CPU time than has elapsed
-        self._earliest = time.perf_counter() + _SECONDS
+        self._variables = variables or {}
+        # what is evaluated at once is short (input_size.py)
+        self._budget = Budget(clock=options.clock, abandoned=options.abandoned) if options.in_pieces else None
+        self._pieces = PieceEvaluator(self._budget) if self._budget is not None else None
+        check = [options.check] if options.check is not None else []
+        functions = self._pieces.functions if self._pieces is not None else ()
+        self._activation = environment.activation(values, *check, *functions)
         self._failed: dict[str, str] = {}
         self._prepared: set[str] = set()
 
     def evaluate(self, expression: Expression) -> Any:
-        """Raises EvaluationError with Kubernetes' complete message, OutOfBudget."""
+        """Raises EvaluationError with Kubernetes' complete message, CutOff, and NeedsPieces unless loops are
+        evaluated in pieces."""
         if expression.program is None:
             raise EvaluationError(f"compilation error: {expression.error}")
         for name in expression.program.variables:
@@ -78,7 +107,7 @@ class ExpressionEvaluator:
 
     def check_match_conditions(self, conditions: Sequence[Expression]) -> str | None:
         """Returns None if a condition is false, even if others fail; otherwise the errors, '' if all hold (WIRE-H12).
-        Raises OutOfBudget."""
+        Raises CutOff, NeedsPieces."""
         errors = []
         for condition in conditions:
             try:
@@ -90,12 +119,16 @@ class ExpressionEvaluator:
         return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]" if distinct else ""
 
     def _evaluate_program(self, expression: Expression) -> Any:
-        assert expression.program is not None
+        program = expression.program
+        assert program is not None
+        if self._pieces is not None:
+            return self._pieces.evaluate(program, self._activation)
         try:
-            return evaluate(expression.program, self._activation)
-        finally:
-            if time.perf_counter() > self._earliest and self._clock() > self._end:
-                raise OutOfBudget
+            return evaluate(program, self._activation)
+        except IterationLimit as limit:
+            raise NeedsPieces from limit
+        except UnsupportedValue as error:
+            raise CutOff(str(error)) from error
 
     def _prepare(self, name: str) -> None:
         """Evaluates a variable. One that fails stays unset, so only an expression that actually reads it fails."""

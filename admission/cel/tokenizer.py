@@ -21,12 +21,17 @@ BOUNDED = "kubernetesBounded"
 # A Python function cannot return an optional: these two return a list or a map, empty for optional.none().
 FORMAT_ERRORS = "kubernetesFormatErrors"
 NAMED_FORMAT = "format.kubernetesNamed"
+# A parameter of type dyn would end the process if its argument is an optional; an element of a list does not.
+INCLUDES = "kubernetesIncludes"
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
     kind: str
     text: str
+
+
+_NO_TOKEN = Token("", "")
 
 
 def tokens(expression: str) -> list[Token]:
@@ -91,11 +96,11 @@ def calls(method: str, expression: str) -> bool:
 
 def rewrite_unsupported_calls(expression: str) -> str:
     """Rewrites calls that the library cannot evaluate as Kubernetes does. `f.validate(s)` and `format.named(s)` return
-    optionals, and `lists.range(n)` has no limit. `has(a.b)` fails if `a` is null, and does not find typed fields, which
-    are separate variables."""
+    optionals, `lists.range(n)` has no limit, and the operands of `includes` have any type. `has(a.b)` fails if `a` is
+    null, and does not find typed fields, which are separate variables."""
     if "has" in expression:
         expression = _rewrite_has(expression)
-    if not any(name in expression for name in ("validate", "named", "range")):
+    if not any(name in expression for name in ("validate", "named", "range", "includes")):
         return expression
     found = tokens(expression)
     code = [index for index, token in enumerate(found) if token.kind != "space"]
@@ -108,6 +113,8 @@ def rewrite_unsupported_calls(expression: str) -> str:
             continue
         before[code[call.start]] = call.opening + before[code[call.start]]
         texts[index] = call.name
+        if call.joins_operands:
+            texts[code[position - 1]], texts[code[position + 1]], texts[code[call.end]] = ",", "", "]"
         after[code[call.end]] += ")"
     return "".join(f"{head}{text}{tail}" for head, text, tail in zip(before, texts, after, strict=True))
 
@@ -135,7 +142,7 @@ def _has_argument(code: Sequence[Token], position: int) -> list[str]:
     """The names of `has(a.b.c)`; empty if the argument is not a chain of names."""
     if code[position] != Token("word", "has") or (position and code[position - 1].kind == "dot"):
         return []
-    end = _closing(code, position + 1) if code[position + 1].text == "(" else None
+    end = closing(code, position + 1) if code[position + 1].text == "(" else None
     inside = code[position + 2 : end] if end is not None else []
     chained = all((token.kind == "word") if index % 2 == 0 else token.text == "." for index, token in enumerate(inside))
     return [token.text for token in inside[::2]] if chained and len(inside) % 2 == 1 and len(inside) >= 3 else []
@@ -149,19 +156,23 @@ class _Call:
     end: int
     opening: str
     name: str
+    joins_operands: bool = False
+    """`a.f(b)` becomes `[a, b]`, for a function that follows from `opening`."""
 
 
 def _rewrite_call(code: Sequence[Token], position: int) -> _Call | None:
     token = code[position]
     if token.kind != "word" or position < 2 or code[position + 1].text != "(" or code[position - 1].text != ".":
         return None
-    end = _closing(code, position + 1)
+    end = closing(code, position + 1)
     if end is None:
         return None
     optional = "optional.ofNonZeroValue("
     match code[position - 2].text, token.text:
         case _, "validate":
-            return _Call(_operand_start(code, position - 2), end, optional, FORMAT_ERRORS)
+            return _Call(operand_start(code, position - 2), end, optional, FORMAT_ERRORS)
+        case _, "includes":
+            return _Call(operand_start(code, position - 2), end, f"{INCLUDES}([", "", joins_operands=True)
         case "format", "named":
             return _Call(position - 2, end, optional, NAMED_FORMAT.partition(".")[2])
         case "lists", "range" if end > position + 2:
@@ -169,12 +180,13 @@ def _rewrite_call(code: Sequence[Token], position: int) -> _Call | None:
     return None
 
 
-def _operand_start(code: Sequence[Token], position: int) -> int:
+def operand_start(code: Sequence[Token], position: int) -> int:
     """The start of the operand that ends at `position`: a chain of names, calls and indexes."""
     while True:
         if code[position].text in _PAIRS:
             position = _opening(code, position)
-            if position > 0 and (code[position - 1].kind == "word" or code[position - 1].text in _PAIRS):
+            before = code[position - 1] if position > 0 else _NO_TOKEN
+            if (before.kind == "word" and before.text != "in") or before.text in _PAIRS:
                 position -= 1
                 continue
         if position >= 2 and code[position - 1].kind == "dot":
@@ -193,7 +205,8 @@ def _opening(code: Sequence[Token], position: int) -> int:
     return 0
 
 
-def _closing(code: Sequence[Token], position: int) -> int | None:
+def closing(code: Sequence[Token], position: int) -> int | None:
+    """The index of the bracket that closes the one at `position`; None if there is none."""
     depth = 0
     for index in range(position, len(code)):
         depth += code[index].text in _PAIRS.values()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from admission.cel.environment import flatten_typed_fields
+from admission.cel.input_size import EvaluationInput
 from admission.cel.library.authz import authorizer_variable
 from admission.matching.match_rules import MatchCriteria, Target, is_namespace, own_namespace_labels, request_namespace
 from admission.matching.request_variables import namespace_variable, object_as, request_variable
@@ -74,6 +76,14 @@ class RequestMatcher:
             namespace = None if is_namespace(self.attributes) else await self.namespace()
             self._variables_by_target[target] = self._variables(target, namespace)
         return self._variables_by_target[target]
+
+    @cached_property
+    def input(self) -> EvaluationInput:
+        """What expressions may read of the request, and of its Namespace if it has been read."""
+        attributes = self.attributes
+        named = [attributes.name, attributes.user.name, list(attributes.user.groups)]
+        namespace = self._namespace if isinstance(self._namespace, dict) else None
+        return EvaluationInput(attributes.object, attributes.old_object, attributes.options, named, namespace)
 
     def variables_without_namespace(self, target: Target) -> Mapping[str, Any]:
         """The variables for match conditions, which are evaluated before the namespace is read (WIRE-H12)."""

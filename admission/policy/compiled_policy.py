@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from admission.cel.environment import BOOL, NULL, STRING, Environment
-from admission.cel.evaluation import Expression, compile_expression, compile_problems, values_read_by
+from admission.cel.evaluation import Expression, compile_expression, compile_problems, shape_of, values_read_by
 from admission.cel.library.opaque_types import Type
+from admission.cel.loops import LoopShape
 from admission.matching.match_rules import MatchCriteria, parse_match_criteria
 from apiserver.meta.resource import Object
 
@@ -58,6 +59,15 @@ class CompiledPolicy:
     def reads(self) -> frozenset[str]:
         """The values that its expressions read."""
         return values_read_by(self._expressions())
+
+    @cached_property
+    def shape(self) -> LoopShape:
+        return shape_of(self._expressions())
+
+    @property
+    def may_deny_without_action(self) -> bool:
+        """An error in an audit annotation denies the request, whatever the actions of the binding."""
+        return bool(self.audits) and not self.ignores_errors
 
     @property
     def problems(self) -> list[str]:

@@ -11,7 +11,7 @@ from admission.plugin_rule import name_for_errors
 from admission.policy.compiled_policy import CompiledPolicy, PolicyBinding
 from admission.policy.validator import Denial, PolicyResult
 from apiserver.admission import Attributes
-from apiserver.meta.errors import Forbidden, StatusError
+from apiserver.meta.errors import Forbidden, InternalError, StatusError
 
 FAILURES_ANNOTATION = "validation.policy.admission.k8s.io/validation_failure"
 _MOST_FAILURES = 50
@@ -41,6 +41,15 @@ class DenialReport:
                 values = self._annotations.setdefault(f"{policy.name}/{key}", [])
                 if value not in values:
                     values.append(value)
+
+    def add_cut_off(self, policy: CompiledPolicy, binding: PolicyBinding, why: str) -> None:
+        """A limit of this server ended the evaluation: the request is rejected, whatever the failurePolicy, if the
+        policy might have denied it."""
+        if "Deny" not in binding.actions and not policy.may_deny_without_action:
+            self._enforce(policy, binding, Denial(f"the policy could not be evaluated: {why}"))
+        elif self.denied is None:
+            named = f"ValidatingAdmissionPolicy '{policy.name}' with binding '{binding.name}'"
+            self.denied = InternalError(f"{named} could not be evaluated: {why}")
 
     def publish(self) -> None:
         """Writes the audit annotations, then raises the first denial, if there is one."""

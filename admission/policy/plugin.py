@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from admission.cel.authorizer_bridge import AuthorizerBridge
+from admission.cel.budget import CutOff
+from admission.cel.evaluation import EvaluationOptions
+from admission.cel.evaluation_threads import EvaluationThreads
 from admission.cel.library.authz import check_function
 from admission.matching.match_rules import EquivalentResources, MatchCriteria, Target, request_namespace, single_version
 from admission.matching.request_match import RequestMatcher
@@ -39,12 +40,14 @@ class ValidatingPolicies:
         namespaces: NamespaceSource,
         authorizer: Authorizer,
         equivalents: EquivalentResources = single_version,
+        threads: EvaluationThreads | None = None,
     ) -> None:
         self._source = source
         self._params = params
         self._namespaces = namespaces
         self._authorizer = authorizer
         self._equivalents = equivalents
+        self._threads = threads or EvaluationThreads()
 
     def handles(self, attributes: Attributes) -> bool:
         return attributes.resource.group not in _EXEMPT_GROUPS
@@ -80,8 +83,10 @@ class ValidatingPolicies:
                 report.add_configuration_error(policy, binding, str(error))
                 continue
             if params:
-                values = await matcher.variables(target)
-                report.add(policy, binding, await self._evaluate_params(policy, params, values, matcher))
+                try:
+                    report.add(policy, binding, await self._evaluate_params(policy, params, target, matcher))
+                except CutOff as limit:
+                    report.add_cut_off(policy, binding, str(limit))
 
     async def _find_params(
         self, policy: CompiledPolicy, binding: PolicyBinding, matcher: RequestMatcher
@@ -92,23 +97,33 @@ class ValidatingPolicies:
         return await find_params(self._params, policy.param_kind, binding.param_ref, namespace)
 
     async def _evaluate_params(
-        self,
-        policy: CompiledPolicy,
-        params: Sequence[Object | None],
-        values: Mapping[str, Any],
-        matcher: RequestMatcher,
+        self, policy: CompiledPolicy, params: Sequence[Object | None], target: Target, matcher: RequestMatcher
     ) -> list[PolicyResult]:
-        values_by_param = [{**values, "params": each} if policy.param_kind is not None else values for each in params]
+        """Raises CutOff, and StatusError."""
         if not policy.reads_authorizer:
-            return [evaluate_policy(policy, each) for each in values_by_param]
+            options = EvaluationOptions()
+            return [await self._evaluate_param(policy, each, target, matcher, options) for each in params]
         bridge = AuthorizerBridge(self._authorizer, deadline=matcher.attributes.context.deadline)
         check = check_function(matcher.attributes.user, bridge.authorize)
+        options = EvaluationOptions(check=check)
         try:
-            return [
-                await asyncio.to_thread(partial(evaluate_policy, policy, each, check=check)) for each in values_by_param
-            ]
+            return [await self._evaluate_param(policy, each, target, matcher, options) for each in params]
         finally:
             bridge.cancel()
+
+    async def _evaluate_param(
+        self,
+        policy: CompiledPolicy,
+        param: Object | None,
+        target: Target,
+        matcher: RequestMatcher,
+        options: EvaluationOptions,
+    ) -> PolicyResult:
+        values, read = await matcher.variables(target), matcher.input
+        if policy.param_kind is not None:
+            values, read = {**values, "params": param}, read.including(param)
+        work = partial(evaluate_policy, policy, values)
+        return await self._threads.evaluate(work, options, shape=policy.shape, values=read)
 
 
 async def _matching_target(matcher: RequestMatcher, match: MatchCriteria) -> Target | None:

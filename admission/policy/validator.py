@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cel_expr_python import cel
-
 from admission.cel.environment import EvaluationError
-from admission.cel.evaluation import OUT_OF_BUDGET, ExpressionEvaluator, OutOfBudget
+from admission.cel.evaluation import EvaluationOptions, ExpressionEvaluator
 from admission.policy.compiled_policy import CompiledPolicy, Validation
 
 _LONGEST_MESSAGE = 5 * 1024
 _LONGEST_ANNOTATION = 10 * 1024
+_DEFAULTS = EvaluationOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,44 +33,32 @@ class PolicyResult:
 
 
 def evaluate_policy(
-    policy: CompiledPolicy,
-    values: Mapping[str, Any],
-    *,
-    check: cel.Function | None = None,
-    clock: Callable[[], float] = time.thread_time,
+    policy: CompiledPolicy, values: Mapping[str, Any], options: EvaluationOptions = _DEFAULTS
 ) -> PolicyResult:
     """`values` are object, oldObject, request, params, namespaceObject and authorizer, prepared by
-    `flatten_typed_fields`. Blocks while `check` waits for the authorizer."""
+    `flatten_typed_fields`. Blocks while the authorizer is called. Raises CutOff if a limit of ours ended the
+    evaluation, and NeedsPieces unless loops are evaluated in pieces."""
     values = {name: values[name] for name in policy.reads if name in values}
-    try:
-        if policy.conditions:
-            # conditions are evaluated before the namespace is read
-            conditions = ExpressionEvaluator(
-                policy.environment.activation(_without_namespace(values), check), {}, clock=clock
-            )
-            if (failed := conditions.check_match_conditions(policy.conditions)) is None:
-                return PolicyResult()
-            if failed:
-                return _failure(policy, failed)
-        run = ExpressionEvaluator(policy.environment.activation(values, check), policy.variables, clock=clock)
-        denials = [
-            denial
-            for index, validation in enumerate(policy.validations)
-            if (denial := _validate(run, validation, index, policy)) is not None
-        ]
-        annotations, errors = _audit_annotations(run, policy)
-        return PolicyResult((*denials, *errors), annotations)
-    except OutOfBudget:
-        return _failure(policy, OUT_OF_BUDGET)
+    if policy.conditions:
+        # conditions are evaluated before the namespace is read
+        conditions = ExpressionEvaluator(policy.environment, _without_namespace(values), options)
+        if (failed := conditions.check_match_conditions(policy.conditions)) is None:
+            return PolicyResult()
+        if failed:
+            return PolicyResult() if policy.ignores_errors else PolicyResult((Denial(failed),))
+    run = ExpressionEvaluator(policy.environment, values, options, policy.variables)
+    denials = [
+        denial
+        for index, validation in enumerate(policy.validations)
+        if (denial := _validate(run, validation, index, policy)) is not None
+    ]
+    annotations, errors = _audit_annotations(run, policy)
+    return PolicyResult((*denials, *errors), annotations)
 
 
 def _without_namespace(values: Mapping[str, Any]) -> Mapping[str, Any]:
     others = {name: value for name, value in values.items() if not name.startswith("namespaceObject.")}
     return {**others, "namespaceObject": None}
-
-
-def _failure(policy: CompiledPolicy, message: str) -> PolicyResult:
-    return PolicyResult() if policy.ignores_errors else PolicyResult((Denial(message),))
 
 
 def _validate(run: ExpressionEvaluator, validation: Validation, index: int, policy: CompiledPolicy) -> Denial | None:

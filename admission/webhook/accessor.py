@@ -11,7 +11,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from admission.cel.environment import BOOL, Environment
-from admission.cel.evaluation import Expression, compile_expression, compile_problems, values_read_by
+from admission.cel.evaluation import Expression, compile_expression, compile_problems, shape_of, values_read_by
+from admission.cel.loops import LoopShape
 from admission.matching.match_rules import MatchCriteria, parse_match_criteria
 from apiserver.meta.resource import Object
 
@@ -52,6 +53,10 @@ class Webhook:
     def reads(self) -> frozenset[str]:
         """The values that its match conditions read."""
         return values_read_by(self.conditions)
+
+    @cached_property
+    def shape(self) -> LoopShape:
+        return shape_of(self.conditions)
 
     @property
     def problems(self) -> list[str]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 import uuid
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 import orjson
-from cel_expr_python import cel
 
 from admission.cel.authorizer_bridge import AuthorizerBridge
-from admission.cel.evaluation import OUT_OF_BUDGET, ExpressionEvaluator, OutOfBudget
+from admission.cel.budget import CutOff
+from admission.cel.evaluation import EvaluationOptions, ExpressionEvaluator
+from admission.cel.evaluation_threads import EvaluationThreads
 from admission.cel.library.authz import check_function
 from admission.matching.match_rules import EquivalentResources, Target, single_version
 from admission.matching.request_match import RequestMatcher
@@ -56,6 +56,7 @@ class WebhookDependencies:
     authorizer: Authorizer
     metrics: WebhookMetrics
     equivalents: EquivalentResources = single_version
+    threads: EvaluationThreads = field(default_factory=EvaluationThreads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +102,23 @@ class Dispatcher:
         return target
 
     async def _check_conditions(self, hook: Webhook, matcher: RequestMatcher, target: Target) -> str | None:
+        """None if a match condition is false; otherwise the errors of conditions, '' if all hold. Raises InternalError,
+        whatever the failurePolicy, if a limit of ours ended the evaluation."""
         values = matcher.variables_without_namespace(target)
         values = {name: values[name] for name in hook.reads if name in values}
-        if "authorizer" not in hook.reads:
-            return _evaluate_conditions(hook, values, None)
-        attributes = matcher.attributes
-        bridge = AuthorizerBridge(self._dependencies.authorizer, deadline=attributes.context.deadline)
-        check = check_function(attributes.user, bridge.authorize)
+        work = partial(_evaluate_conditions, hook, values)
+        attributes, bridge, options = matcher.attributes, None, EvaluationOptions()
+        if "authorizer" in hook.reads:
+            bridge = AuthorizerBridge(self._dependencies.authorizer, deadline=attributes.context.deadline)
+            options = EvaluationOptions(check=check_function(attributes.user, bridge.authorize))
         try:
-            return await asyncio.to_thread(partial(_evaluate_conditions, hook, values, check))
+            return await self._dependencies.threads.evaluate(work, options, shape=hook.shape, values=matcher.input)
+        except CutOff as limit:
+            why = f'the matchConditions of webhook "{hook.name}" could not be evaluated: {limit}'
+            raise errors.InternalError(why) from limit
         finally:
-            bridge.cancel()
+            if bridge is not None:
+                bridge.cancel()
 
     async def call(self, hook: Webhook, matcher: RequestMatcher, target: Target) -> AdmissionResponse:
         """Calls the webhook. Raises CallFailed, and BadRequest for a dry run of a webhook with side effects."""
@@ -200,10 +207,7 @@ def publish_warnings_and_annotations(hook: Webhook, response: AdmissionResponse,
         context.warn(text)
 
 
-def _evaluate_conditions(hook: Webhook, values: Mapping[str, Any], check: cel.Function | None) -> str | None:
-    """None if a match condition is false; otherwise the errors of conditions, '' if all hold."""
-    activation = conditions_environment().activation({**values, "namespaceObject": None}, check)
-    try:
-        return ExpressionEvaluator(activation, {}).check_match_conditions(hook.conditions)
-    except OutOfBudget:
-        return OUT_OF_BUDGET
+def _evaluate_conditions(hook: Webhook, values: Mapping[str, Any], options: EvaluationOptions) -> str | None:
+    """As ExpressionEvaluator.check_match_conditions."""
+    evaluator = ExpressionEvaluator(conditions_environment(), {**values, "namespaceObject": None}, options)
+    return evaluator.check_match_conditions(hook.conditions)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry
 
+from admission.cel.evaluation_threads import EvaluationThreads
 from admission.chain import Plugin
 from admission.matching.match_rules import EquivalentResources, single_version
 from admission.namespace_source import NamespaceSource
@@ -19,8 +20,9 @@ class ClusterAdmission:
     """The caller runs `informers` and `policies.params`, and calls `close` at the end."""
 
     def __init__(self, cluster: DiscoverableCluster, registry: CollectorRegistry) -> None:
-        self.policies = ClusterPolicies(cluster)
-        self.webhooks = ClusterWebhooks(cluster, registry)
+        threads = EvaluationThreads()
+        self.policies = ClusterPolicies(cluster, threads)
+        self.webhooks = ClusterWebhooks(cluster, registry, threads)
 
     @property
     def informers(self) -> Sequence[Informer]:

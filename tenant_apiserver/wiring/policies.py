@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from admission.cel.evaluation_threads import EvaluationThreads
 from admission.matching.match_rules import EquivalentResources, Target, single_version, target_of
 from admission.namespace_source import NamespaceSource
 from admission.policy.compiled_policy import ParamKind
@@ -167,7 +168,8 @@ class InformerParamSource:
 class ClusterPolicies:
     """The policies of the cluster. The caller runs `informers` and `params`."""
 
-    def __init__(self, cluster: DiscoverableCluster) -> None:
+    def __init__(self, cluster: DiscoverableCluster, threads: EvaluationThreads) -> None:
+        self._threads = threads
         policies = Informer(cluster, VALIDATINGADMISSIONPOLICIES, store_objects=False)
         bindings = Informer(cluster, VALIDATINGADMISSIONPOLICYBINDINGS, store_objects=False)
         self.informers: Sequence[Informer] = (policies, bindings)
@@ -185,6 +187,7 @@ class ClusterPolicies:
             namespaces=namespaces,
             authorizer=authorizer,
             equivalents=equivalents,
+            threads=self._threads,
         )
 
     def describe(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry
 
+from admission.cel.evaluation_threads import EvaluationThreads
 from admission.matching.match_rules import EquivalentResources
 from admission.namespace_source import NamespaceSource
 from admission.webhook.client import WebhookClient
@@ -23,7 +24,8 @@ from registry.cluster.interface import MUTATINGWEBHOOKCONFIGURATIONS, VALIDATING
 class ClusterWebhooks:
     """Must be created on the event loop. The caller runs `informers` and calls `close` at the end."""
 
-    def __init__(self, cluster: ClusterClient, registry: CollectorRegistry) -> None:
+    def __init__(self, cluster: ClusterClient, registry: CollectorRegistry, threads: EvaluationThreads) -> None:
+        self._threads = threads
         mutating = Informer(cluster, MUTATINGWEBHOOKCONFIGURATIONS, store_objects=False)
         validating = Informer(cluster, VALIDATINGWEBHOOKCONFIGURATIONS, store_objects=False)
         self.informers: Sequence[Informer] = (mutating, validating)
@@ -43,6 +45,7 @@ class ClusterWebhooks:
             authorizer=authorizer,
             metrics=self._metrics,
             equivalents=equivalents,
+            threads=self._threads,
         )
         return MutatingWebhooks(self._mutating, webhook_dependencies), ValidatingWebhooks(
             self._validating, webhook_dependencies

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from admission.cel.library.opaque_types import NO_OVERLOAD, FunctionError, Functions, Type, function, overload
-from admission.cel.tokenizer import BOUNDED
+from admission.cel.tokenizer import BOUNDED, INCLUDES
 
 _LONGEST_RANGE = 100_000
 _NUMBERS = (int, float, datetime.timedelta)
@@ -50,7 +50,8 @@ def last_index_of(items: Sequence[Any], item: Any) -> int:
     return next((index for index in range(len(items) - 1, -1, -1) if _equal(items[index], item)), -1)
 
 
-def includes(target: Any, item: Any) -> bool:
+def includes(operands: Sequence[Any]) -> bool:
+    target, item = operands
     if isinstance(target, list):
         return any(_equal(each, item) for each in target)
     return _equal(target, item)
@@ -74,6 +75,13 @@ def _equal(left: Any, right: Any) -> bool:
     return bool(isinstance(left, bool) == isinstance(right, bool) and left == right)
 
 
+def sort_by(items: Sequence[Any], keys: Sequence[Any]) -> list[Any]:
+    """The items in the order of their keys."""
+    _check_element_types(keys, _COMPARED)
+    order = sorted(range(len(items)), key=lambda index: keys[index])
+    return [items[index] for index in order]
+
+
 def bounded(number: int) -> int:
     """Limits the argument of `lists.range`, as Kubernetes' cost budget limits the size of its result."""
     if number > _LONGEST_RANGE:
@@ -83,13 +91,18 @@ def bounded(number: int) -> int:
 
 def functions() -> Functions:
     items, dyn = Type.List(Type.DYN), Type.DYN
+    # those that can be converted: not optionals; null would collide with bool
+    kinds = (
+        Type.BOOL, Type.BYTES, Type.DOUBLE, Type.DURATION, Type.INT, items, Type.MAP, Type.STRING, Type.TIMESTAMP,
+        Type.UINT,
+    )  # fmt: skip
     return (
         function(BOUNDED, overload(Type.INT, Type.INT, impl=bounded)),
         function("isSorted", overload(Type.BOOL, items, impl=is_sorted, member=True)),
         function("sum", overload(dyn, items, impl=total, member=True)),
         function("min", overload(dyn, items, impl=smallest, member=True)),
         function("max", overload(dyn, items, impl=largest, member=True)),
-        function("indexOf", overload(Type.INT, items, dyn, impl=index_of, member=True)),
-        function("lastIndexOf", overload(Type.INT, items, dyn, impl=last_index_of, member=True)),
-        function("includes", overload(Type.BOOL, dyn, dyn, impl=includes, member=True)),
+        function("indexOf", *(overload(Type.INT, items, kind, impl=index_of, member=True) for kind in kinds)),
+        function("lastIndexOf", *(overload(Type.INT, items, kind, impl=last_index_of, member=True) for kind in kinds)),
+        function(INCLUDES, overload(Type.BOOL, items, impl=includes)),
     )

@@ -53,6 +53,11 @@ def test_a_field_of_the_same_name_is_not_a_mention() -> None:
         pytest.param("a.range(1) + lists.range()", "a.range(1) + lists.range()", id="other functions named range"),
         pytest.param("a.validate(", "a.validate(", id="unfinished"),
         pytest.param(
+            "!a[0].b.includes(c).includes( d )",
+            "!kubernetesIncludes([kubernetesIncludes([a[0].b,c]), d ])",
+            id="operands of any type",
+        ),
+        pytest.param(
             "!has(a.b.c) || has(a.b)",
             "!(type(dyn(a.b)) == map ? 'c' in dyn(a.b) : false) || (type(dyn(a)) == map ? 'b' in dyn(a) : false)",
             id="has() of a field of null",

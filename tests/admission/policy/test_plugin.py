@@ -358,12 +358,63 @@ async def test_an_authorizer_check_after_the_deadline_of_the_request_is_an_error
     assert authorizer.checks == []
 
 
-async def test_a_slow_policy_runs_out_of_cost_budget() -> None:
-    slow = {"expression": "lists.range(8000).map(x, string(x)).size() == 0"}
-    error = await rejection(plugin([policy(*[slow] * 3)], [binding()]))
-    assert error.message == (
-        _START + "validation failed due to running out of cost budget, no further validation rules will be run"
-    )
+_ENDLESS = "lists.range(9000).all(a, lists.range(9000).all(b, lists.range(9000).all(c, a + b + c >= 0)))"
+_ENDLESS_OR_TRUE = {"name": "slow", "expression": f"{_ENDLESS} || true"}
+_TOO_LONG = "could not be evaluated: it takes more than 1 s of CPU time"
+
+
+@pytest.mark.parametrize(
+    ("spec", "actions", "rejected"),
+    [
+        pytest.param({"validations": [_ENDLESS_OR_TRUE]}, ["Deny"], True, id="a validation"),
+        pytest.param({"validations": [_ENDLESS_OR_TRUE], "failurePolicy": "Ignore"}, ["Deny"], True, id="ignored"),
+        pytest.param({"matchConditions": [_ENDLESS_OR_TRUE]}, ["Warn", "Deny"], True, id="a match condition"),
+        pytest.param(
+            {"variables": [_ENDLESS_OR_TRUE], "validations": [{"expression": "variables.slow || true"}]},
+            ["Deny"],
+            True,
+            id="a variable",
+        ),
+        pytest.param(
+            {"validations": [{"expression": "false", "messageExpression": f"string({_ENDLESS})"}]},
+            ["Deny"],
+            True,
+            id="a message",
+        ),
+        pytest.param(
+            {"auditAnnotations": [{"key": "a", "valueExpression": f"string({_ENDLESS})"}]},
+            ["Warn"],
+            True,
+            id="an audit annotation, whose errors deny whatever the actions",
+        ),
+        pytest.param({"validations": [_ENDLESS_OR_TRUE]}, ["Warn"], False, id="a policy that only warns"),
+    ],
+)
+async def test_a_policy_that_takes_too_long_rejects_a_request_that_it_might_deny(
+    spec: Mapping[str, Any], actions: Sequence[str], rejected: bool
+) -> None:
+    """Even if it ignores failures: the limit is ours, and a kube-apiserver might deny the request."""
+    policies_plugin = plugin([policy(**spec)], [binding(actions=actions)])
+    request = create()
+    if not rejected:
+        await policies_plugin.validate(request)
+        [warning] = request.context.warnings
+        assert warning.endswith(_TOO_LONG)
+        return
+    error = await rejection(policies_plugin, request)
+    assert error.code == 500
+    assert error.message.endswith(f"ValidatingAdmissionPolicy 'p' with binding 'b' {_TOO_LONG}")
+
+
+async def test_other_requests_are_served_during_a_long_evaluation() -> None:
+    policies_plugin = plugin([policy(_ENDLESS_OR_TRUE)], [binding()])
+    evaluation = asyncio.create_task(policies_plugin.validate(create()))
+    served = 0
+    while not evaluation.done():
+        await asyncio.sleep(0)
+        served += 1
+    assert isinstance(evaluation.exception(), StatusError)
+    assert served > 20
 
 
 @pytest.mark.parametrize("group", ["admissionregistration.k8s.io", "authorization.k8s.io", "authentication.k8s.io"])
