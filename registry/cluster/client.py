@@ -6,7 +6,7 @@ Calls are not retried, except once after the server rejected the credentials and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ import aiohttp
 from aiohttp import ClientResponse, ClientTimeout
 from yarl import URL
 
+from apiserver.encoding.offload import LARGE_BYTES, offload_if_large
 from apiserver.json import deep as deepjson
 from apiserver.meta import errors
 from apiserver.meta.resource import Object
@@ -29,7 +30,7 @@ from registry.cluster.connection import (
 from registry.cluster.interface import ClusterResource, ClusterUnreachable, NotServed, WatchEvent
 from registry.cluster.kubernetes_asyncio_shim import Configuration, RESTClientObject
 from registry.cluster.list_decoder import ListDecoder
-from registry.cluster.watch_decoder import WatchDecoder
+from registry.cluster.watch_decoder import WatchDecoder, parse_watch_event
 
 _CONNECT_TIMEOUT = 10.0
 _REQUEST_TIMEOUT = 30.0
@@ -235,8 +236,8 @@ class HttpClusterClient:
                     raise ClusterUnreachable
                 streaming = True
                 async for chunk in response.content.iter_any():
-                    for event in decoder.feed(chunk):
-                        yield event
+                    for line in decoder.feed(chunk):
+                        yield await offload_if_large(partial(parse_watch_event, line), size=len(line))
         except _Unauthorized as e:
             await self._renew_credentials(e)
             raise ClusterUnreachable(_NOT_ACCEPTED) from e
@@ -290,7 +291,10 @@ class HttpClusterClient:
                 if response.status != 200:
                     return await self._decode_response(response)
                 async for chunk in response.content.iter_chunked(_CHUNK):
-                    for item in items.feed(chunk):
+                    found: Iterable[Object] = items.feed(chunk)
+                    if items.buffered > LARGE_BYTES:
+                        found = await asyncio.to_thread(list, found)
+                    for item in found:
                         visit(item)
                     # chunks that have already arrived are read without yielding to the event loop
                     await asyncio.sleep(0)
@@ -305,7 +309,7 @@ class HttpClusterClient:
             raise _Unauthorized
         if response.status == 404 and body.strip() == _UNKNOWN_PATH:
             raise NotServed
-        document = deepjson.loads(body)
+        document = await offload_if_large(partial(deepjson.loads, body), size=len(body))
         if not isinstance(document, dict):
             raise ValueError("the response is not a JSON object")
         if response.status >= 300:

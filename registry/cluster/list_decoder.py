@@ -66,6 +66,11 @@ class ListDecoder:
         if len(self._text) - self._position > self._limit:
             raise MalformedStream(f"received a list with an item of more than {self._limit} characters")
 
+    @property
+    def buffered(self) -> int:
+        """The characters of an item that is incomplete so far."""
+        return len(self._text) - self._position
+
     def metadata(self) -> Object:
         """The metadata of the List, after its last chunk. Raises MalformedStream if the List is incomplete."""
         metadata = self._fields.get("metadata")

@@ -12,7 +12,7 @@ from apiserver.json import deep as deepjson
 from apiserver.meta.resource import Key, Object
 
 _FAST = 1
-# The first byte of zlib's output; a JSON object begins with a brace or white space.
+# The first byte of zlib's output; a stored value begins with a brace or white space.
 _COMPRESSED_PREFIX = b"x"
 
 
@@ -40,7 +40,7 @@ class EncodedObjects(Sequence[Object]):
     def __getitem__(self, index: int | slice) -> Object | EncodedObjects:
         if isinstance(index, slice):
             return EncodedObjects(self._encoded[index])
-        parsed: Object = deepjson.loads_dumped(self._encoded[index])
+        parsed: Object = deepjson.from_stored(self._encoded[index])
         return parsed
 
 
@@ -58,7 +58,7 @@ class ObjectStore:
         encoded_object = self._objects.get(key)
         if encoded_object is None:
             return None
-        parsed: Object = deepjson.loads_dumped(
+        parsed: Object = deepjson.from_stored(
             zlib.decompress(encoded_object) if encoded_object.startswith(_COMPRESSED_PREFIX) else encoded_object
         )
         return parsed
@@ -110,4 +110,4 @@ def encode(obj: Object) -> bytes:
     int(metadata["resourceVersion"])
     slim = {field: value for field, value in metadata.items() if field != "managedFields"}
     # a copy, because orjson returns its whole buffer, of up to twice the size of its content
-    return bytes(memoryview(deepjson.dumps({**obj, "metadata": slim})))
+    return bytes(memoryview(deepjson.to_stored({**obj, "metadata": slim})))

@@ -18,14 +18,14 @@ class MalformedStream(ClusterUnreachable):
 
 
 class WatchDecoder:
-    """Collects chunks into lines of JSON of at most `limit` bytes."""
+    """Collects chunks into lines of JSON of at most `limit` bytes, for `parse_watch_event`."""
 
     def __init__(self, *, limit: int = MAX_OBJECT_SIZE) -> None:
         self._buffer = bytearray()
         self._limit = limit
 
-    def feed(self, chunk: bytes) -> Iterator[WatchEvent]:
-        """Yields the events that `chunk` completes. Raises the StatusError of an ERROR event, and MalformedStream."""
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """Yields the lines that `chunk` completes. Raises MalformedStream."""
         searched = len(self._buffer)
         self._buffer += chunk
         start = 0
@@ -33,7 +33,7 @@ class WatchDecoder:
             line = bytes(self._buffer[start:end])
             start = end + 1
             if line.strip():
-                yield parse_watch_event(line)
+                yield line
         del self._buffer[:start]
         if len(self._buffer) > self._limit:
             raise MalformedStream(f"received a watch event of more than {self._limit} bytes")

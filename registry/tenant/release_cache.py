@@ -26,7 +26,7 @@ class ReleaseCache:
 
     def add(self, key: Key, release: Object) -> None:
         """Adds the result of a read or write. Only the most recent ones are cached."""
-        self._recent[key] = bytes(memoryview(deepjson.dumps(_without_status(release))))
+        self._recent[key] = bytes(memoryview(deepjson.to_stored(_without_status(release))))
         self._recent.move_to_end(key)
         if len(self._recent) > _RECENT:
             self._recent.popitem(last=False)
@@ -37,7 +37,7 @@ class ReleaseCache:
         if stored is not None and _version(stored) == resource_version:
             return _without_status(stored)
         encoded = self._recent.get(key)
-        recent: Object | None = deepjson.loads_dumped(encoded) if encoded is not None else None
+        recent: Object | None = deepjson.from_stored(encoded) if encoded is not None else None
         return recent if recent is not None and _version(recent) == resource_version else None
 
 

@@ -6,6 +6,7 @@ tests/e2e/api/test_bad_input.py.
 
 from __future__ import annotations
 
+import itertools
 import socket
 import ssl
 import time
@@ -227,6 +228,30 @@ def test_unusual_values_of_one_helmrelease_do_not_break_other_tenants(
             assert value in release.replace("1e+20", UNUSUAL_VALUES["number"])
     for name in stored:
         _patch_release(client, name, b'{"spec":{"values":{"odd":null}}}').expect(200)
+
+
+def test_changes_of_a_helmrelease_full_of_brackets_do_not_slow_down_other_users(
+    cluster: E2eCluster, tenants: Tenants, bystander: Bystander
+) -> None:
+    """Each change of the HelmRelease, however small, makes our server read all of it: 60,000 brackets, below 300
+    levels. A kube-apiserver itself needs so long for more of them that it may give up with a 504."""
+    client, name = cluster.client(), tenants.create()["metadata"]["name"]
+    brackets = "[" * 300 + "[]," * 30_000 + "1" + "]" * 300
+    whole = f'{{"spec":{{"values":{{"odd":{brackets}}}}}}}'.encode()
+    changes = itertools.count()
+
+    def change() -> int:
+        if cluster.kind == "embedded":
+            # which rejects the object
+            return client.request("PATCH", helmrelease_path(name), whole, content_type=MERGE).status
+        return _patch_release(client, name, b'{"spec":{"values":{"turn":%d}}}' % next(changes)).status
+
+    rejected = {400, 413} if cluster.kind == "embedded" else set()
+    assert _patch_release(client, name, whole).status in (rejected or {200})
+    found = measure_impact(bystander, change)
+    assert set(found.codes) <= (rejected or {200, 504}), found
+    assert found.is_acceptable, found
+    tenants.wait_until_settled(name)
 
 
 def _check_write_arrives(one: Client, other: Client, path: str) -> None:

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import gc
 import json
+import time
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.json.deep import RawJson, dumps, find_container_end, loads, loads_dumped, may_be_deep
+from apiserver.json.deep import RawJson, dumps, find_container_end, from_stored, loads, may_be_deep, to_stored
 from apiserver.json.values import MAX_OBJECT_NESTING, nests_deeper_than
 
 OBJECTS, LISTS = ('{"a":', "}"), ("[", "]")
@@ -23,8 +27,8 @@ def nested(levels: int, inside: str = "1", kind: tuple[str, str] = OBJECTS) -> s
 def test_a_value_of_any_depth_is_written_as_it_was_read(levels: int, kind: tuple[str, str]) -> None:
     text = nested(levels, kind=kind)
     for value in (loads(text), loads(text.encode())):
-        assert dumps(value).lstrip() == text.encode()
-        assert loads_dumped(dumps(value)) == value
+        assert dumps(value) == text.encode()
+        assert from_stored(to_stored(value)) == value
 
 
 @pytest.mark.parametrize("levels", [255, 1024, 1025])
@@ -48,6 +52,7 @@ def test_a_value_at_the_limit_is_parsed_completely() -> None:
         pytest.param('"}]"', id="brackets"),
         pytest.param(r'"\"}"', id="a quote"),
         pytest.param(r'"\\"', id="a backslash"),
+        pytest.param(r'"\\\"]\\"', id="a quote after a backslash"),
         pytest.param('"ä€"', id="non-ASCII text"),
         pytest.param("1e999", id="a number out of range"),
     ],
@@ -56,13 +61,48 @@ def test_brackets_in_strings_are_ignored(inside: str) -> None:
     text = f'{{"a":{nested(300, inside)},"b":{{"c":"x"}}}}'
     value = loads(text)
     assert value["b"] == {"c": "x"}
-    assert dumps(value).lstrip() == text.encode()
+    assert dumps(value) == text.encode()
 
 
 def test_many_deep_values_are_loaded_in_linear_time() -> None:
     """A search of its own for each value would take minutes."""
     text = nested(MAX_OBJECT_NESTING, f"[{','.join(['[[]]'] * 100_000)},{nested(200)}]")
-    assert dumps(loads(text)).lstrip() == text.encode()
+    assert dumps(loads(text)) == text.encode()
+
+
+SIZE = 1_300_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(nested(SIZE // 2, "", LISTS), id="one value"),
+        pytest.param(nested(300, "[]," * (SIZE // 3) + "1", LISTS), id="many lists in a deep one"),
+        pytest.param(nested(13, "[[]]," * (SIZE // 5) + nested(300), LISTS), id="many lists before a deep one"),
+        pytest.param(f"[{nested(300)}{',[]' * (SIZE // 3)}]", id="many lists after a deep one"),
+        pytest.param(f"[{(nested(260, '', LISTS) + ',') * (SIZE // 521)}1]", id="many deep ones"),
+        pytest.param(nested(300, '"[",' * (SIZE // 4) + "1", LISTS), id="brackets in strings"),
+    ],
+)
+def test_brackets_take_a_few_times_as_long_as_without_depth(text: str) -> None:
+    """ATTACK-13: one match of a regular expression for each bracket takes ten to twenty times as long."""
+    flat = f"[{'[],' * (SIZE // 3)}1]"
+    assert _cpu_seconds(lambda: loads(text)) < 8 * _cpu_seconds(lambda: orjson.loads(flat))
+    assert dumps(loads(text)) == text.encode()
+
+
+def _cpu_seconds(work: Callable[[], object]) -> float:
+    """The least CPU time of a few runs, without the garbage collector, which other tests tune."""
+    durations = []
+    gc.disable()
+    try:
+        for _ in range(3):
+            started = time.process_time()
+            work()
+            durations.append(time.process_time() - started)
+    finally:
+        gc.enable()
+    return min(durations)
 
 
 def test_raw_json_can_be_compared_and_copied() -> None:
@@ -106,7 +146,7 @@ def test_values_beside_a_deep_one_are_parsed_as_usual(around: Any, levels: int, 
     whole = f"[{text},{beside}]" if first else f"[{beside},{text}]"
     value = loads(whole)
     assert value[1 if first else 0] == around
-    assert dumps(value).lstrip() == whole.encode()
+    assert dumps(value) == whole.encode()
 
 
 @pytest.mark.parametrize(
@@ -131,4 +171,4 @@ def test_a_value_may_be_deep_only_with_many_opening_brackets(text: bytes | str, 
 
 
 def test_raw_json_is_dumped_verbatim() -> None:
-    assert dumps([RawJson('{"a":1}'), "x"]).lstrip() == b'[{"a":1},"x"]'
+    assert dumps([RawJson('{"a":1}'), "x"]) == b'[{"a":1},"x"]'

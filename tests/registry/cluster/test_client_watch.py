@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Coroutine
 from typing import Any
 
 import orjson
@@ -45,6 +47,43 @@ async def test_an_event_of_several_megabytes_is_received(server: Server, client:
     server.answer = stream(_line("ADDED", annotations={"a": "x" * 5_000_000}))
     (event,) = await watched(client)
     assert len(event.object["metadata"]["annotations"]["a"]) == 5_000_000
+
+
+BRACKETS = b"[" * 300 + b"[]," * 400_000 + b"1" + b"]" * 300
+
+
+@pytest.mark.parametrize("verb", ["get", "list", "watch"])
+async def test_a_megabyte_of_brackets_is_parsed_beside_the_event_loop(
+    server: Server, client: HttpClusterClient, verb: str
+) -> None:
+    """ATTACK-13."""
+    item = b'{"kind":"HelmRelease","metadata":{"name":"a","resourceVersion":"7"},"spec":' + BRACKETS + b"}"
+
+    async def read() -> None:
+        if verb == "watch":
+            server.answer = stream(b'{"type":"ADDED","object":' + item + b"}\n")
+            assert len(await watched(client)) == 1
+        elif verb == "get":
+            server.answer = stream(item)
+            assert (await client.get(HELMRELEASES, "a", "a"))["metadata"]["name"] == "a"
+        else:
+            server.answer = stream(b'{"items":[' + item + b'],"metadata":{"resourceVersion":"7"}}')
+            names = list[str]()
+            await client.each_list_item(HELMRELEASES, visit=lambda found: names.append(found["metadata"]["name"]))
+            assert names == ["a"]
+
+    assert await _longest_step(read()) < 0.05
+
+
+async def _longest_step(work: Coroutine[Any, Any, None]) -> float:
+    """The CPU time of the event loop's thread for its longest step, in seconds."""
+    running, longest, started = asyncio.ensure_future(work), 0.0, time.thread_time()
+    while not running.done():
+        await asyncio.sleep(0)
+        now = time.thread_time()
+        longest, started = max(longest, now - started), now
+    await running
+    return longest
 
 
 async def test_an_aborted_watch_yields_its_complete_events_and_raises(

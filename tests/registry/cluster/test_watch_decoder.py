@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from apiserver.meta.errors import StatusError
 from registry.cluster.interface import WatchEvent
-from registry.cluster.watch_decoder import MalformedStream, WatchDecoder
+from registry.cluster.watch_decoder import MalformedStream, WatchDecoder, parse_watch_event
 
 _EVENTS = [
     WatchEvent("ADDED", {"metadata": {"name": "ä\n"}}),
@@ -20,19 +20,23 @@ def _stream(events: list[WatchEvent]) -> bytes:
     return b"".join(orjson.dumps({"type": event.type, "object": event.object}) + b"\n" for event in events)
 
 
+def _decode(decoder: WatchDecoder, chunk: bytes) -> list[WatchEvent]:
+    return [parse_watch_event(line) for line in decoder.feed(chunk)]
+
+
 @given(st.lists(st.integers(1, 200), min_size=1))
 def test_events_are_complete_for_any_chunks(sizes: list[int]) -> None:
     stream, decoder, position = _stream(_EVENTS), WatchDecoder(), 0
     found: list[WatchEvent] = []
     for size in sizes:
-        found += decoder.feed(stream[position : position + size])
+        found += _decode(decoder, stream[position : position + size])
         position += size
-    found += decoder.feed(stream[position:])
+    found += _decode(decoder, stream[position:])
     assert found == _EVENTS
 
 
 def test_an_incomplete_line_yields_no_event() -> None:
-    assert list(WatchDecoder().feed(_stream(_EVENTS)[:-1])) == _EVENTS[:-1]
+    assert _decode(WatchDecoder(), _stream(_EVENTS)[:-1]) == _EVENTS[:-1]
 
 
 def test_an_event_of_several_megabytes_is_decoded() -> None:
@@ -40,7 +44,7 @@ def test_an_event_of_several_megabytes_is_decoded() -> None:
     decoder, stream = WatchDecoder(), _stream([large])
     found: list[WatchEvent] = []
     for position in range(0, len(stream), 65536):
-        found += decoder.feed(stream[position : position + 65536])
+        found += _decode(decoder, stream[position : position + 65536])
     assert found == [large]
 
 
@@ -64,11 +68,11 @@ def test_a_line_beyond_the_limit_is_rejected() -> None:
 )
 def test_a_line_that_is_not_an_event_is_rejected(line: bytes) -> None:
     with pytest.raises(MalformedStream):
-        list(WatchDecoder().feed(line + b"\n"))
+        _decode(WatchDecoder(), line + b"\n")
 
 
 def test_an_error_event_is_raised_as_its_status() -> None:
     line = b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}\n'
     with pytest.raises(StatusError) as raised:
-        list(WatchDecoder().feed(line))
+        _decode(WatchDecoder(), line)
     assert (raised.value.code, raised.value.reason, raised.value.message) == (410, "Expired", "too old")
