@@ -72,7 +72,8 @@ async def test_a_megabyte_of_brackets_is_parsed_beside_the_event_loop(
             await client.each_list_item(HELMRELEASES, visit=lambda found: names.append(found["metadata"]["name"]))
             assert names == ["a"]
 
-    assert await _longest_step(read()) < 0.05
+    # of 0.4 to 1 s on the event loop; CPU time of a thread does not depend on other processes much
+    assert await _longest_step(read()) < 0.2
 
 
 async def _longest_step(work: Coroutine[Any, Any, None]) -> float:
