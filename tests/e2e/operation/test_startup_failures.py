@@ -182,14 +182,20 @@ def test_an_invalid_kubeconfig_is_reported(tmp_path: Path) -> None:
     assert line.startswith("tenant-apiserver serve: --kubeconfig: no usable kubeconfig: ")
 
 
-@pytest.mark.parametrize("flags", [("--tls-cert-file", "--tls-private-key-file"), ("--client-ca-file",)])
-def test_invalid_certificate_files_are_reported(data: Path, tmp_path: Path, flags: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        (("--tls-cert-file", "--tls-private-key-file"), "--tls-cert-file={0}, --tls-private-key-file={0}"),
+        (("--client-ca-file",), "the serving certificate, its key"),
+    ],
+)
+def test_invalid_certificate_files_are_reported(data: Path, tmp_path: Path, flags: tuple[str, ...], named: str) -> None:
     nonsense = tmp_path / "nonsense"
     nonsense.write_text("nonsense\n")
     inputs = [f"--kubeconfig={data / 'kubeconfig'}", *(f"{flag}={nonsense}" for flag in flags)]
     outputs = [f"--cert-dir={tmp_path / 'certificates'}", f"--secure-port={free_port()}"]
     line = startup_error("serve", *inputs, *outputs, log=tmp_path / "log")
-    assert line.startswith("tenant-apiserver serve: cannot use the serving certificate, its key, or a client CA: ")
+    assert line.startswith(f"tenant-apiserver serve: cannot use {named.format(nonsense)}, or a client CA: ")
 
 
 def test_the_kubeconfig_command_reports_a_damaged_ca(data: Path) -> None:
