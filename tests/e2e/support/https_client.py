@@ -1,4 +1,4 @@
-"""Raw HTTPS with one connection per request, so that a test controls and sees every header."""
+"""Raw HTTPS, so that a test controls and sees every header."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ from urllib.parse import urlencode, urlsplit
 
 from multidict import CIMultiDict
 
+from tests.e2e.support.idle_connections import IdleConnections
+
 _SECONDS = 120.0
 _CONFLICTS = 20
+_IDLE = IdleConnections()
+# requests with these headers may leave a connection in a state of their own
+_CONNECTION_HEADERS = {"connection", "content-length", "expect", "transfer-encoding", "upgrade"}
 Body = bytes | str | dict[str, Any] | list[Any] | None
 
 
@@ -64,13 +69,23 @@ class Client:
         seconds: float = _SECONDS,
     ) -> Response:
         """Sends bytes and text unchanged, and any other body as JSON."""
-        connection = self.connect(seconds)
+        sent = self._headers(headers, body, content_type)
+        reusable = _CONNECTION_HEADERS.isdisjoint(name.lower() for name in sent)
+        connection = (_IDLE.take(self.url, self.tls) if reusable else None) or self.connect(seconds)
+        if connection.sock is not None:
+            connection.sock.settimeout(seconds)
         try:
-            connection.request(method, _target(path, query), _encode(body), self._headers(headers, body, content_type))
+            connection.request(method, _target(path, query), _encode(body), sent)
             response = connection.getresponse()
-            return Response(response.status, response.headers, response.read())
-        finally:
+            found = Response(response.status, response.headers, response.read())
+        except BaseException:
             connection.close()
+            raise
+        if reusable:
+            _IDLE.give_back(self.url, self.tls, connection)
+        else:
+            connection.close()
+        return found
 
     def get(
         self, path: str, *, query: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
