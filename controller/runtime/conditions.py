@@ -8,6 +8,9 @@ from typing import Any, Literal
 
 from apiserver.meta.resource import Object
 
+MAX_MESSAGE = 32 * 1024
+"""The characters that a message may have in metav1.Condition: the cluster rejects a status with a longer one."""
+
 # A message names this many items of a list.
 _MAX_ITEMS = 10
 
@@ -22,10 +25,13 @@ class Finding:
     message: str = ""
 
 
-def build_conditions(findings: Iterable[Finding], previous: object, *, generation: int, now: str) -> list[Object]:
+def build_conditions(
+    findings: Iterable[Finding], previous: object, *, generation: int, now: str, max_message: int = MAX_MESSAGE
+) -> list[Object]:
     """The conditions of `findings`, sorted by type. `now` is RFC 3339; lastTransitionTime changes only with the status.
 
-    `previous` is the list that was written before; malformed entries are ignored.
+    `previous` is the list that was written before; malformed entries are ignored. Longer messages are cut: they may
+    quote text of users (ATTACK-16).
     """
     before = _by_type(previous)
     return [
@@ -35,7 +41,7 @@ def build_conditions(findings: Iterable[Finding], previous: object, *, generatio
             "observedGeneration": generation,
             "lastTransitionTime": _transition(each, before.get(each.type), now),
             "reason": each.reason,
-            "message": each.message,
+            "message": _cut(each.message, max_message),
         }
         for each in sorted(findings, key=lambda finding: finding.type)
     ]
@@ -56,6 +62,10 @@ def join_limited(items: Sequence[str]) -> str:
     """The first ten items, and the number of those that are left out."""
     more = f" and {len(items) - _MAX_ITEMS} more" if len(items) > _MAX_ITEMS else ""
     return ", ".join(items[:_MAX_ITEMS]) + more
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 def _transition(finding: Finding, before: Mapping[str, Any] | None, now: str) -> str:

@@ -179,7 +179,7 @@ class EventRecorder(Recorder):
         suffix = uuid.uuid4().hex[:16]
         rendered: Object = {
             "metadata": {
-                "name": f"{regarding.name[: _MAX_NAME - len(suffix) - 1]}.{suffix}",
+                "name": f"{regarding.name[: _MAX_NAME - len(suffix) - 1].rstrip('-.')}.{suffix}",
                 "namespace": regarding.namespace,
             },
             "eventTime": format_micro_time(series.last),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
+from apiserver.meta.object_meta import ANNOTATIONS_LIMIT
 from apiserver.meta.resource import Object
 from controller.runtime.apply import ClusterWriter
 from controller.runtime.conditions import Finding, build_conditions, find_condition, is_stale
@@ -18,10 +20,14 @@ from controller.tenant.helm_ownership import ChartMode
 from controller.tenant.namespace_step import NAMESPACE_READY
 from controller.tenant.observe import ObservedTenant
 from registry.cluster.interface import HELMRELEASES
-from registry.names import FINDINGS_ANNOTATION, KIND
+from registry.names import FINDINGS_ANNOTATION, KIND, MAX_HOST
 from registry.tenant.convert import API_VERSION
 
 REFUSED = "Refused"
+# All conditions together share one annotation with a limited size.
+_MAX_MESSAGE = 2048
+
+_logger = logging.getLogger(__name__)
 
 
 def render_status(
@@ -37,7 +43,8 @@ def render_status(
     release = observed.release
     previous = read_status(release)
     status: Object = {"gateway": observed.gateway.model_dump(by_alias=True)}
-    if observed.host is not None:
+    # a longer one, from a host that was written to a HelmRelease, is no domain, and would take the room of conditions
+    if observed.host is not None and len(observed.host.value) <= MAX_HOST:
         status["host"] = observed.host.model_dump(by_alias=True)
     if external_ips:
         status["externalIPsCount"] = external_ips
@@ -46,8 +53,23 @@ def render_status(
         previous.get("conditions"),
         generation=release["metadata"].get("generation", 0),
         now=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        max_message=_MAX_MESSAGE,
     )
     return status
+
+
+def fit_beside(status: Object, annotations: Mapping[str, str]) -> Object | None:
+    """The status, without messages if that is necessary for the cluster to accept it beside the other annotations of
+    the HelmRelease, which are the user's; None if there is no room for it at all."""
+    others = {key: value for key, value in annotations.items() if key != FINDINGS_ANNOTATION}
+    used = sum(len(key.encode()) + len(value.encode()) for key, value in others.items())
+    room = ANNOTATIONS_LIMIT - used - len(FINDINGS_ANNOTATION)
+    silent = {**status, "conditions": [{**each, "message": ""} for each in status["conditions"]]}
+    return next((each for each in (status, silent) if len(_to_text(each).encode()) <= room), None)
+
+
+def _to_text(status: Object) -> str:
+    return orjson.dumps(status, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _ready(findings: Sequence[Finding], release: Object, chart: ChartMode) -> list[Finding]:
@@ -104,14 +126,19 @@ class TenantStatusWriter:
     async def write(self, observed: ObservedTenant, findings: Sequence[Finding]) -> None:
         """Write the status if it differs from the stored one. Raises Conflict if the HelmRelease has changed since."""
         count = self._external_ips(observed.tenant.namespace)
-        status = render_status(observed, findings, self._now(), chart=self._chart(), external_ips=count)
+        rendered = render_status(observed, findings, self._now(), chart=self._chart(), external_ips=count)
         previous = read_status(observed.release)
+        if rendered == previous:
+            return
+        status = fit_beside(rendered, observed.release["metadata"].get("annotations") or {})
+        if status is None:
+            _logger.warning("tenant %s/%s: its annotations leave no room for its status", *observed.tenant.key)
+            return
         if status == previous:
             return
-        text = orjson.dumps(status, option=orjson.OPT_SORT_KEYS).decode()
-        changes = {"metadata": {"annotations": {FINDINGS_ANNOTATION: text}}}
+        changes = {"metadata": {"annotations": {FINDINGS_ANNOTATION: _to_text(status)}}}
         await self._writer.patch(HELMRELEASES, observed.release, changes)
-        for event in events_for_conditions(previous.get("conditions"), status["conditions"]):
+        for event in events_for_conditions(previous.get("conditions"), rendered["conditions"]):
             self._recorder.record(_regarding(observed), event)
 
 

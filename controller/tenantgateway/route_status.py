@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from apiserver.meta.resource import Object
 from controller.runtime.apply import covers
-from controller.runtime.conditions import Finding, build_conditions
+from controller.runtime.conditions import MAX_MESSAGE, Finding, build_conditions
 from controller.tenantgateway.hostname_ownership import binds_plain_http
 from controller.tenantgateway.hostname_validation import HOSTNAME_CONFLICT, HostnameRejection
 from controller.tenantgateway.model import HostnameConflict, ParentRef, ParentRefVerdict, Plan, RouteId
 from controller.tenantgateway.names import CONTROLLER_NAME, GATEWAY_API_GROUP
 
 MAX_PARENTS = 32
-_MAX_MESSAGE = 32768
 
 _Parent = tuple[object, ...]
 
@@ -42,7 +41,7 @@ def evaluate_parent_ref(parent: Object, rejection: HostnameRejection | None) -> 
         return ParentRefVerdict(
             parent, accepted=True, reason="Accepted", message="the route may use all of its hostnames"
         )
-    return ParentRefVerdict(parent, accepted=False, reason=rejection.reason, message=rejection.message[:_MAX_MESSAGE])
+    return ParentRefVerdict(parent, accepted=False, reason=rejection.reason, message=rejection.message[:MAX_MESSAGE])
 
 
 def route_parents(

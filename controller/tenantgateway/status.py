@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from apiserver.meta.resource import Object
-from controller.runtime.conditions import Finding, build_conditions
+from controller.runtime.conditions import MAX_MESSAGE, Finding, build_conditions
 from controller.tenantgateway.hostname_validation import LISTENERS_TRUNCATED
 from controller.tenantgateway.listener_status import (
     ConditionState,
@@ -23,8 +23,6 @@ RECONCILE_ERROR = "ReconcileError"
 HOSTNAMES_LEFT_OUT = "HostnamesLeftOut"
 ATTACHED_ELSEWHERE = "AttachedElsewhere"
 PLAINTEXT_ROUTES = "PlaintextRoutes"
-
-_MAX_MESSAGE = 32768
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +116,7 @@ def _describe(omitted: OmittedHostname) -> str:
 
 
 def _not_ready(reason: str, message: str) -> Finding:
-    return Finding(READY, "False", reason, message[:_MAX_MESSAGE])
+    return Finding(READY, "False", reason, message[:MAX_MESSAGE])
 
 
 def _true(type_: str, reason: str, message: str) -> Finding:
@@ -128,7 +126,7 @@ def _true(type_: str, reason: str, message: str) -> Finding:
 def _join_within_limit(title: str, items: Iterable[str]) -> str:
     """`title: a, b, c`, truncated to the limit of a condition message, with the number of omitted items."""
     listed = list(items)
-    room = _MAX_MESSAGE - len(title) - 64
+    room = MAX_MESSAGE - len(title) - 64
     shown = 0
     for item in listed:
         room -= len(item) + 2

@@ -17,6 +17,8 @@ from registry.tenant.types import tenant_resource
 _OWN_FIELDS = ("appVersion", "spec")
 _MAX_CHANGED_QUOTAS = 1000
 _MAX_CLASS_LENGTH = 63
+_MAX_GENERATE_NAME = 253
+_MAX_APP_VERSION = 128
 
 
 class TenantStrategy:
@@ -46,7 +48,11 @@ class TenantStrategy:
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         problems = self._type_errors(new)
-        return problems or [*quota_errors(_quotas(new), _quotas(old)), *_scheduling_class_errors(new, old)]
+        return problems or [
+            *quota_errors(_quotas(new), _quotas(old)),
+            *_scheduling_class_errors(new, old),
+            *_length_errors(new, old),
+        ]
 
     def warnings(self, obj: Object) -> list[str]:
         return []
@@ -98,6 +104,19 @@ def _scheduling_class_errors(new: Object, old: Object) -> list[FieldError]:
         # the message must not repeat the value, which may be as long as a request
         return [errors.too_long(f"spec.{field}", _MAX_CLASS_LENGTH)]
     return [errors.invalid(f"spec.{field}", value, text) for text in meta.label_value_errors(value)]
+
+
+def _length_errors(new: Object, old: Object) -> list[FieldError]:
+    """The errors of texts that are new or changed and too long for the HelmRelease, where no other rule bounds them
+    (ATTACK-16)."""
+    found = []
+    name, stored_name = (each.get("metadata", {}).get("generateName") or "" for each in (new, old))
+    if name != stored_name and len(name) > _MAX_GENERATE_NAME:
+        found.append(errors.too_long("metadata.generateName", _MAX_GENERATE_NAME))
+    version = new.get("appVersion") or ""
+    if version != old.get("appVersion") and len(version) > _MAX_APP_VERSION:
+        found.append(errors.too_long("appVersion", _MAX_APP_VERSION))
+    return found
 
 
 def _quantity_errors(path: str, value: str | int) -> list[FieldError]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from apiserver.meta.resource import Key
 from apiserver.storage.watch_cache import Event
 from registry.multimap import Multimap
-from registry.names import canonical_host
+from registry.names import MAX_HOST, canonical_host
 from registry.tenant.summary import TenantSummary, summarize
 from registry.tenant.types import EffectiveGateway, EffectiveHost
 
@@ -74,7 +74,8 @@ def effective_host(tree: BaseTenantTree, tenant: TenantSummary) -> EffectiveHost
 
 
 def _own_host(tenant: TenantSummary, root_host: str) -> str:
-    return canonical_host(tenant.host) or (root_host if tenant.is_root else "")
+    # a longer host, with its dot, is no domain; it was written to a HelmRelease, and all descendants would repeat it
+    return canonical_host(tenant.host[: MAX_HOST + 2]) or (root_host if tenant.is_root else "")
 
 
 def effective_gateway(tree: BaseTenantTree, tenant: TenantSummary) -> EffectiveGateway:

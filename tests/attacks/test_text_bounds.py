@@ -164,3 +164,56 @@ def test_a_policy_that_parses_quantities_decides_at_once(cluster: E2eCluster, te
         admitted = {what for what, quantity in HOSTILE.items() if is_admitted(quantity)}
         assert admitted == {"a small exponent", "zero with an exponent", "100,000 zeros", "a sign"}
         assert time.monotonic() - started < SECONDS
+
+
+LONG_HOST = "a" * 300_000
+
+
+def test_a_long_host_written_to_a_helmrelease_reaches_no_other_object(
+    cluster: E2eCluster, tenants: Tenants, bob: TenantAdmin
+) -> None:
+    """Descendants derive their hosts from it, and each status is stored in an annotation of limited size."""
+    client, name = cluster.client(), tenants.create()["metadata"]["name"]
+    namespace = tenants.wait_until_settled(name)["status"]["namespace"]
+    child = tenants.create(namespace)["metadata"]["name"]
+    host = {"spec": {"values": {"host": LONG_HOST}}}
+    client.request("PATCH", helmrelease_path(name), host, content_type=MERGE).expect(200)
+
+    def invalid(name: str, namespace: str) -> Object | None:
+        found = tenants.get(name, namespace)["status"].get("conditions") or ()
+        return next((each for each in found if each["type"] == "HostInvalid"), None)
+
+    for tenant, parent in ((name, ROOT), (child, namespace)):
+        condition = tenants.wait(f"{tenant} says so", lambda key=(tenant, parent): invalid(*key))
+        assert len(condition["message"]) <= 2048
+        status = tenants.get(tenant, parent)["status"]
+        assert len(status.get("host", {}).get("value", "")) <= 253
+        labels = client.get(f"/api/v1/namespaces/{status['namespace']}").expect(200)["metadata"]["labels"]
+        assert "namespace.cozystack.io/host" not in labels
+    tenants.patch(bob.child, {"spec": {"etcd": True}}, bob.namespace)
+    tenants.patch(child, {"spec": {"etcd": True}}, namespace)
+
+
+def test_annotations_to_the_limit_do_not_take_the_place_of_the_status(cluster: E2eCluster, tenants: Tenants) -> None:
+    client, name = cluster.client(), tenants.new_name()
+    body = manifest(name, annotations={"a": "x" * (254 * 1024)})
+    client.request("POST", tenants_path(ROOT), body).expect(201)
+    conditions = tenants.wait_until_settled(name)["status"]["conditions"]
+    assert {"type": "Ready", "status": "True"}.items() <= next(e for e in conditions if e["type"] == "Ready").items()
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        pytest.param({"appVersion": "1" * 300_000}, "appVersion", id="the version"),
+        pytest.param({"metadata": {"generateName": "x" * 300_000}}, "metadata.generateName", id="the generated name"),
+    ],
+)
+def test_a_text_that_no_other_rule_bounds_is_invalid(
+    alice: TenantAdmin, tenants: Tenants, fields: Object, field: str
+) -> None:
+    body = manifest(tenants.new_name(alice.namespace), alice.namespace)
+    body["metadata"] |= fields.get("metadata", {})
+    answer = alice.client.request("POST", alice.children, {**fields, **body})
+    assert [cause["field"] for cause in answer.expect(422)["details"]["causes"]] == [field]
+    assert len(answer.content) < 2000

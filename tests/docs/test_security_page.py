@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tests.docs.proofs import NODE, functions_of
+
 _ROOT = Path(__file__).parents[2]
 _PAGE = (_ROOT / "docs" / "security.md").read_text()
 _ROW = re.compile(
@@ -29,3 +31,9 @@ def test_every_link_of_the_page_leads_somewhere() -> None:
     links = re.findall(r"\]\(([^)#]+)\)", _PAGE)
     assert links
     assert [link for link in links if not (_ROOT / "docs" / link).is_file()] == []
+
+
+def test_every_test_that_the_page_names_exists() -> None:
+    nodes = list(NODE.finditer(_PAGE))
+    assert nodes
+    assert [node[0] for node in nodes if node["name"] not in functions_of(_ROOT / node["file"])] == []

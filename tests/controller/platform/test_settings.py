@@ -113,6 +113,7 @@ def test_the_keys_of_the_file_are_those_of_the_platform_package() -> None:
         pytest.param({"publishing": {"exposedServices": ["a,b"]}}, "exposedServices", id="a comma"),
         pytest.param({"gateway": {"gatewayClassName": ""}}, "gatewayClassName", id="no class"),
         pytest.param({"tenants": {"limitRange": {"default": {"cpu": "much"}}}}, "cpu: quantities", id="not a quantity"),
+        pytest.param({"tenants": {"limitRange": {"default": {"cpu": "1e99"}}}}, "an exponent", id="a large exponent"),
         pytest.param({"tenants": {"limitRange": {"default": {"cpu": "1m"}}}}, "25m is more", id="more than the limit"),
         pytest.param({"release": {"interval": "5"}}, "must be a duration", id="not a duration"),
         pytest.param({"release": {"strategy": "Hope"}}, "strategy", id="strategy"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.runtime.conditions import Finding, build_conditions, find_condition
+from controller.runtime.conditions import MAX_MESSAGE, Finding, build_conditions, find_condition
 
 THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 
@@ -30,6 +30,21 @@ def test_conditions_are_sorted_by_type_and_complete() -> None:
             "message": "",
         },
     ]
+
+
+@pytest.mark.parametrize(
+    ("message", "limit", "expected"),
+    [
+        pytest.param("x" * 10, 10, "x" * 10, id="as long as allowed"),
+        pytest.param("x" * 11, 10, "x" * 7 + "...", id="longer"),
+        pytest.param("x" * (MAX_MESSAGE + 1), None, "x" * (MAX_MESSAGE - 3) + "...", id="the limit of Kubernetes"),
+    ],
+)
+def test_a_message_has_a_limit(message: str, limit: int | None, expected: str) -> None:
+    """ATTACK-16."""
+    options = {} if limit is None else {"max_message": limit}
+    [found] = build_conditions([Finding("A", "True", "Fine", message)], None, generation=1, now=NOW, **options)
+    assert found["message"] == expected
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from apiserver.meta import errors
+from apiserver.meta.name_validation import dns1123_subdomain_errors
 from apiserver.meta.resource import GroupResource, Key, Object
 from controller.runtime.apply import ClusterWriter
 from controller.runtime.event_recorder import Event, EventRecorder, Regarding
@@ -46,6 +48,16 @@ class Running:
     async def events(self) -> list[Object]:
         found: list[Object] = (await self.cluster.list(EVENTS))["items"]
         return found
+
+
+@virtual
+async def test_the_name_of_an_event_is_valid_for_an_object_with_a_long_name() -> None:
+    """ATTACK-16: a name that is cut must not end with a dot or a hyphen."""
+    async with Running() as running:
+        running.recorder.record(replace(ALPHA, name=f"{'a' * 235}.-{'b' * 16}"), PROBLEM)
+        await asyncio.sleep(1)
+        [event] = await running.events()
+    assert dns1123_subdomain_errors(event["metadata"]["name"]) == []
 
 
 @virtual

@@ -32,7 +32,7 @@ from controller.tenant.namespace_step import (
 )
 from controller.tenant.observe import ObservedTenant
 from controller.tenant.root import render_root_namespace, render_root_release
-from controller.tenant.status import render_status
+from controller.tenant.status import fit_beside, render_status
 from registry.names import FINDINGS_ANNOTATION
 from registry.tenant.convert import to_tenant
 from registry.tenant.release_settings import ReleaseSettings
@@ -346,3 +346,19 @@ def test_the_release_of_the_root_is_a_tenant_with_an_empty_host() -> None:
     assert created["metadata"]["name"] == "tenant-root"
     assert created["spec"]["values"]["host"] == ""
     assert to_tenant(created)["status"]["namespace"] == "tenant-root"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "messages"),
+    [
+        pytest.param({}, ["it is broken"], id="alone"),
+        pytest.param({FINDINGS_ANNOTATION: "x" * 262_144}, ["it is broken"], id="instead of the former status"),
+        pytest.param({"a": "x" * 261_988}, [""], id="without messages"),
+        pytest.param({"a": "x" * 262_143}, None, id="no room"),
+    ],
+)
+def test_the_status_fits_beside_the_other_annotations(annotations: dict[str, str], messages: list[str] | None) -> None:
+    """ATTACK-16: the cluster would reject the HelmRelease."""
+    condition = {"type": "A", "status": "False", "reason": "Broken", "message": "it is broken"}
+    found = fit_beside({"gateway": {"value": False, "namespace": ""}, "conditions": [condition]}, annotations)
+    assert messages == ([each["message"] for each in found["conditions"]] if found is not None else None)

@@ -95,6 +95,22 @@ def test_a_quota_is_a_number_or_a_string_for_any_resource(strategy: TenantStrate
     assert obj["spec"]["resourceQuotas"] == quotas
 
 
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        pytest.param({"appVersion": "1" * 128}, None, id="a version to the limit"),
+        pytest.param({"appVersion": "1" * 129}, "appVersion", id="a version"),
+        pytest.param({"metadata": {"generateName": "x" * 253}}, None, id="a generated name to the limit"),
+        pytest.param({"metadata": {"generateName": "x" * 254}}, "metadata.generateName", id="a generated name"),
+    ],
+)
+def test_texts_of_the_helmrelease_have_limits(strategy: TenantStrategy, fields: Object, problem: str | None) -> None:
+    """ATTACK-16. A stored one that does not change passes."""
+    obj = tenant(spec={**DEFAULTS}) | fields
+    assert [each.field for each in strategy.validate(obj)] == ([problem] if problem else [])
+    assert strategy.validate_update(obj, obj) == []
+
+
 def test_the_message_about_a_long_quantity_does_not_repeat_it(strategy: TenantStrategy) -> None:
     """ATTACK-13."""
     [problem] = strategy.validate(tenant(spec={"resourceQuotas": {"cpu": "1" * 1000}}))

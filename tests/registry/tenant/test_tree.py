@@ -39,6 +39,16 @@ def test_the_parent_of_a_tenant_owns_its_namespace() -> None:
     assert tree().parent(ROOT) is None
 
 
+@pytest.mark.parametrize("length", [256, 300_000])
+def test_a_host_that_is_too_long_is_cut_before_descendants_derive_theirs(length: int) -> None:
+    """ATTACK-16: it stays too long for a domain."""
+    odd, child = summary("tenant-root", "odd", host="a" * length), summary("tenant-odd", "child")
+    for each in (odd, child):
+        found = effective_host(tree(*ALL, odd, child), each)
+        assert found is not None
+        assert 253 < len(found.value) < 320
+
+
 def test_children_are_sorted_by_name_and_exclude_the_root() -> None:
     assert tree().children("tenant-root") == (ALPHA, DELTA)
     assert tree().children("nowhere") == ()
