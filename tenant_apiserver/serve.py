@@ -145,6 +145,7 @@ class _Server:
             cluster=self._cluster,
             root_host=options.root_host,
             settings=settings,
+            authorizer=self._authorizer,
             observe=admission_observer(self._process.metrics),
             cluster_admission=lambda namespaces: self._admission.plugins(
                 namespaces=namespaces, authorizer=self._authorizer

@@ -184,6 +184,7 @@ class _Server:
             cluster=client,
             root_host=self._options.root_host,
             settings=self._settings,
+            authorizer=authorizer,
             observe=admission_observer(self._process.metrics),
             cluster_admission=lambda namespaces: admission.plugins(namespaces=namespaces, authorizer=authorizer),
             admission_informers=admission.informers,

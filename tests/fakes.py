@@ -11,6 +11,7 @@ from typing import Any
 import jsonpatch
 
 from apiserver.meta import errors
+from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import GroupResource, Key, Object
 from apiserver.meta.selectors import parse_field_selector, parse_label_selector
 from registry.cluster.interface import JSON_PATCH, NAMESPACES, ClusterResource, ClusterUnreachable, WatchEvent
@@ -254,6 +255,10 @@ class FakeCluster:
                     yield change_event
             if seen == self._rv and not self._unreachable:
                 await self._changed.wait()
+
+    async def discover(self, api_version: str) -> Object:
+        """Nothing is found by discovery."""
+        raise StatusError(404, "NotFound", "the server could not find the requested resource")
 
     async def review(self, path: str, body: Object) -> Object:
         await self._before_call("review", ClusterResource("", "v1", path, ""), Key("", ""))

@@ -31,12 +31,18 @@ def tenant(
     *,
     spec: Mapping[str, Any] | None = None,
     annotations: Mapping[str, str] | None = None,
+    finalizers: Sequence[str] = (),
+    owners: Sequence[Object] = (),
     terminating: bool = False,
     uid: str = "",
 ) -> Object:
     metadata: Object = {"name": name, "namespace": namespace, "uid": uid or f"uid-{namespace}-{name}"}
     if annotations:
         metadata["annotations"] = dict(annotations)
+    if finalizers:
+        metadata["finalizers"] = list(finalizers)
+    if owners:
+        metadata["ownerReferences"] = list(owners)
     if terminating:
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     return {

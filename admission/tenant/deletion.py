@@ -1,9 +1,10 @@
-"""Decides whether a Tenant may be deleted. A deletion that is part of another one in progress is always allowed, so
-that this plugin cannot block it."""
+"""Decides whether a Tenant may be deleted. A deletion that is part of one that is in progress, and that includes the
+children of what it deletes, is always allowed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from admission.namespace_source import NamespaceSource
 from admission.plugin_rule import TENANTS, PluginRule
@@ -15,35 +16,37 @@ from registry.names import CASCADE_ANNOTATION
 from registry.tenant.summary import TenantSummary, summarize
 from registry.tenant.tree import BaseTenantTree
 
-_CONTROLLERS = frozenset(
-    (
-        "system:serviceaccount:kube-system:namespace-controller",
-        "system:serviceaccount:kube-system:generic-garbage-collector",
-    )
-)
+# The garbage collector is not one of them: whoever sets or deletes an owner need not know of the children.
+_NAMESPACE_CONTROLLER = "system:serviceaccount:kube-system:namespace-controller"
 _NAMED_CHILDREN = 10
+_CASCADE_HINT = (
+    ", or have them deleted with it: kubectl delete --cascade=foreground, or the annotation "
+    f'{CASCADE_ANNOTATION}: "true" on the tenant'
+)
 
 
-def belongs_to_running_deletion(user: str, parent: TenantSummary | None) -> bool:
-    """Reports whether the deletion is part of the deletion of a namespace or a parent Tenant that is already in
-    progress."""
-    return user in _CONTROLLERS or (parent is not None and parent.terminating)
+def is_foreground(tenant: TenantSummary, options: Mapping[str, Any]) -> bool:
+    """True if a deletion with these DeleteOptions is in the foreground; without a policy, finalizers decide
+    (WIRE-D90)."""
+    policy = options.get("propagationPolicy") or ""
+    undecided = not policy and options.get("orphanDependents") is None
+    return policy == "Foreground" or (undecided and tenant.foreground)
 
 
 def deletion_error(
-    tenant: TenantSummary, children: Sequence[TenantSummary], propagation_policy: str
+    tenant: TenantSummary, children: Sequence[TenantSummary], *, foreground: bool, finalizes: bool = True
 ) -> StatusError | None:
     """403 for the root Tenant; 409 with the names of the children for a Tenant that has some, unless a cascading
-    deletion is requested."""
+    deletion is requested. How to request one is told only if a controller `finalizes` Tenants, which deletes their
+    children."""
     if tenant.is_root:
         return errors.Forbidden(TENANTS, tenant.key.name, "the root tenant cannot be deleted")
-    if not children or propagation_policy == "Foreground" or tenant.allow_cascade:
+    if not children or foreground or tenant.allow_cascade:
         return None
     return errors.Conflict(
         TENANTS,
         tenant.key.name,
-        f"the tenant has child tenants: {_names(children)}; delete them first, or delete with "
-        f'propagationPolicy=Foreground or the annotation {CASCADE_ANNOTATION}: "true" on the tenant',
+        f"the tenant has child tenants: {_names(children)}; delete them first{_CASCADE_HINT if finalizes else ''}",
     )
 
 
@@ -54,14 +57,16 @@ def _names(children: Sequence[TenantSummary]) -> str:
 
 
 class TenantDeletion:
-    """Must run after TreeGuard, whose lock keeps the tree from changing until the deletion is stored."""
+    """Must run after TreeGuard, whose lock keeps the tree from changing until the deletion is stored. With
+    `finalizes`, a controller deletes the children of a Tenant that is deleted with them."""
 
     name = "TenantDeletion"
     _rule = PluginRule(TENANTS, frozenset(("DELETE",)))
 
-    def __init__(self, *, tree: BaseTenantTree, namespaces: NamespaceSource) -> None:
+    def __init__(self, *, tree: BaseTenantTree, namespaces: NamespaceSource, finalizes: bool = True) -> None:
         self._tree = tree
         self._namespaces = namespaces
+        self._finalizes = finalizes
 
     def handles(self, attributes: Attributes) -> bool:
         return self._rule.matches(attributes)
@@ -69,12 +74,23 @@ class TenantDeletion:
     async def validate(self, attributes: Attributes) -> None:
         assert attributes.old_object is not None
         tenant = summarize(attributes.old_object)
-        if belongs_to_running_deletion(attributes.user.name, self._tree.parent(tenant)):
+        if self._belongs_to_running_deletion(attributes.user.name, tenant):
             return
-        policy = attributes.options.get("propagationPolicy") or ""
-        error = deletion_error(tenant, self._tree.children(tenant.namespace), policy)
+        children = self._tree.children(tenant.namespace)
+        foreground = is_foreground(tenant, attributes.options)
+        error = deletion_error(tenant, children, foreground=foreground, finalizes=self._finalizes)
         if error is not None and not await self._is_namespace_being_deleted(tenant.key.namespace):
             raise error
+
+    def _belongs_to_running_deletion(self, user: str, tenant: TenantSummary) -> bool:
+        """True if the namespace, or the parent together with its children, is being deleted already."""
+        if user == _NAMESPACE_CONTROLLER:
+            return True
+        parent = self._tree.parent(tenant)
+        if parent is None or not parent.terminating:
+            return False
+        above = self._namespaces.get(parent.key.namespace)
+        return parent.cascades or (above is not None and is_terminating(above))
 
     async def _is_namespace_being_deleted(self, name: str) -> bool:
         """Reports whether the namespace is being deleted or deleted already. The cache may lag behind, so the cluster

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from admission.chain import Plugin
 from admission.complete_caches import CompleteCaches
 from admission.namespace_lifecycle import NamespaceLifecycle
@@ -16,18 +18,26 @@ from registry.tenant.tree import TenantTree
 
 
 def tenant_plugins(
-    *, tree: TenantTree, cache: TreeCache, namespaces: NamespaceSource, caches: CompleteCaches
+    *,
+    tree: TenantTree,
+    cache: TreeCache,
+    namespaces: NamespaceSource,
+    caches: CompleteCaches,
+    owners: Sequence[Plugin] = (),
+    finalizes: bool = True,
 ) -> tuple[Plugin, ...]:
-    """`cache` is the watch cache that feeds `tree`, and `caches` are all caches that a plugin of the chain reads. The
-    host policy runs before the others of Tenants, so that an untrusted write is rejected without waiting for the
-    lock."""
+    """`cache` is the watch cache that feeds `tree`, and `caches` are all caches that a plugin of the chain reads.
+    `owners` are the plugins for owners and deletion with children; they and the host policy run before the others of
+    Tenants, so that an untrusted write is rejected without waiting for the lock. With `finalizes`, a controller deletes
+    Tenants."""
     return (
         caches,
         NamespaceLifecycle(namespaces=namespaces),
+        *owners,
         TenantHostPolicy(),
         TreeGuard(cache=cache, caches=caches),
         TenantPlacement(tree=tree),
         TenantHosts(tree=tree),
         TenantQuota(tree=tree),
-        TenantDeletion(tree=tree, namespaces=namespaces),
+        TenantDeletion(tree=tree, namespaces=namespaces, finalizes=finalizes),
     )

@@ -1,7 +1,8 @@
 """Adds the finalizer to a Tenant's HelmRelease, and removes it after everything that belongs to the Tenant is deleted.
 
 The order of deletion is: child Tenants, the chart (by Flux), the TenantGateway with all its dependents, the Namespace,
-and the finalizer. The condition Terminating reports what the deletion is waiting for.
+and the finalizer. The condition Terminating reports what the deletion is waiting for. Child Tenants are deleted only if
+the deletion includes them: everything else waits until they are gone.
 """
 
 from __future__ import annotations
@@ -30,13 +31,18 @@ from controller.tenant.observe import ObservedTenant
 from controller.tenant.watches import Enqueue
 from registry.cluster.interface import HELMRELEASES, NAMESPACES, is_terminating
 from registry.cluster.object_store import ObjectLister
-from registry.names import FLUX_FINALIZER, NO_DELETE_LABEL, TENANT_FINALIZER, release_name
+from registry.names import (
+    CASCADE_ANNOTATION,
+    FLUX_FINALIZER,
+    NO_DELETE_LABEL,
+    TENANT_FINALIZER,
+    release_name,
+    stored_key,
+)
 from registry.tenant.summary import TenantSummary
 from registry.tenant.tree import TenantTree
 
 TERMINATING = "Terminating"
-# With more names, the deletion of every single child would change the condition.
-_MAX_NAMED = 10
 _NAMESPACE_CONDITIONS = ("NamespaceDeletionContentFailure", "NamespaceFinalizersRemaining", "NamespaceContentRemaining")
 
 _logger = logging.getLogger(__name__)
@@ -139,7 +145,7 @@ class TenantFinalizer:
             raise pending.rejections[0]
 
     async def _delete_in_order(self, observed: ObservedTenant) -> PendingDeletion | None:
-        if not observed.shares_namespace and (pending := await self._delete_children(observed.tenant)) is not None:
+        if not observed.shares_namespace and (pending := await self._delete_children(observed)) is not None:
             return pending
         if (found := _uninstalling(observed.release)) is not None:
             return PendingDeletion(finding=found)
@@ -150,10 +156,17 @@ class TenantFinalizer:
             return pending
         return await self._delete_namespace(namespace, observed.tenant)
 
-    async def _delete_children(self, tenant: TenantSummary) -> PendingDeletion | None:
+    async def _delete_children(self, observed: ObservedTenant) -> PendingDeletion | None:
+        tenant = observed.tenant
         children = self._tree.children(tenant.namespace)
         if not children:
             return None
+        if not _includes_children(observed):
+            return PendingDeletion(finding=_held(tenant))
+        if tenant.foreground and not tenant.allow_cascade:
+            # the garbage collector removes the finalizer soon, and a new process would not know of it
+            await self._allow_cascade(observed.release)
+            return PendingDeletion()
         rejections = []
         for child in children:
             try:
@@ -162,20 +175,32 @@ class TenantFinalizer:
                 if e.code >= 500 or e.code == 429:
                     raise
                 rejections.append(e)
-        message = f"waiting for the deletion of {_list_children(children)}"
+        # not named: users who may get the Tenant need not be allowed to get its children
+        message = f"waiting for the deletion of the child tenants in namespace {tenant.namespace}"
         if lasting := [each.message for each in rejections if not _is_transient(each)]:
             message += f"; the cluster rejected it: {lasting[0]}"
         return PendingDeletion(finding=_terminating("ChildTenantsRemain", message), rejections=rejections)
 
     async def _delete_child(self, child: TenantSummary) -> None:
+        """Delete a child, and have its own children deleted with it, also if its deletion began without them."""
+        is_parent = not child.allow_cascade and bool(self._tree.children(child.namespace))
         # the deletion of every child enqueues the parent again: children that are being deleted already cost no lookup
-        if child.terminating:
+        if child.terminating and not is_parent:
             return
         release = self._releases.get(Key(child.key.namespace, release_name(child.key.name)))
-        if release is None or release["metadata"].get("deletionTimestamp"):
+        if release is None:
+            return
+        if is_parent:
+            release = await self._allow_cascade(release)
+        if release["metadata"].get("deletionTimestamp"):
             return
         _logger.info("deleting tenant %s/%s: its parent is being deleted", *child.key)
         await self._writer.delete(HELMRELEASES, release)
+
+    async def _allow_cascade(self, release: Object) -> Object:
+        """Set the Tenant's annotation, which lasts as long as the deletion, and return the HelmRelease after it."""
+        annotations = {stored_key(CASCADE_ANNOTATION): "true"}
+        return await self._writer.patch(HELMRELEASES, release, {"metadata": {"annotations": annotations}})
 
     async def _delete_gateway(self, namespace: Object, tenant: TenantSummary) -> PendingDeletion | None:
         gateway = self._gateways.tenantgateway(tenant.namespace)
@@ -223,20 +248,48 @@ class TenantFinalizer:
                 raise
 
 
-class ParentDeletionHandler:
-    """A listener of the Tenants' watch cache, subscribed after the tree. It enqueues a Tenant that is being deleted
-    when a child has been created or deleted. Everything else that a deletion waits for has its own event handlers."""
+class RecordedTenants(Protocol):
+    def tenant_of(self, namespace: str) -> Key | None:
+        """The Tenant for which a Namespace was created."""
+        ...
 
-    def __init__(self, *, tree: TenantTree, enqueue: Enqueue) -> None:
+
+class ParentDeletionHandler:
+    """A listener of the Tenants' watch cache, subscribed after the tree. It enqueues a Tenant that is being deleted, or
+    that has left its Namespace behind, when a child has been created or deleted. Everything else that a deletion waits
+    for has its own event handlers."""
+
+    def __init__(self, *, tree: TenantTree, namespaces: RecordedTenants, enqueue: Enqueue) -> None:
         self._tree = tree
+        self._namespaces = namespaces
         self._enqueue = enqueue
 
     def on_event(self, event: Event) -> None:
         if event.type == "MODIFIED":
             return
-        parent = self._tree.by_namespace(event.object.key.namespace)
-        if parent is not None and parent.terminating:
+        namespace = event.object.key.namespace
+        parent = self._tree.by_namespace(namespace)
+        if parent is None:
+            former = self._namespaces.tenant_of(namespace)
+            if former is not None:
+                self._enqueue(former)
+        elif parent.terminating:
             self._enqueue(parent.key)
+
+
+def _includes_children(observed: ObservedTenant) -> bool:
+    """True if the deletion of the Tenant was requested together with its children, or deletes the namespace that it is
+    in. Nobody else who deletes the HelmRelease need know of the children."""
+    above = observed.parent_namespace
+    return observed.tenant.cascades or (above is not None and is_terminating(above))
+
+
+def _held(tenant: TenantSummary) -> Finding:
+    message = (
+        f"the tenant has child tenants in namespace {tenant.namespace}: delete them, or have them deleted with it: "
+        f'kubectl delete --cascade=foreground, or the annotation {CASCADE_ANNOTATION}: "true" on the tenant'
+    )
+    return _terminating("HasChildTenants", message)
 
 
 def _finalizers(obj: Object) -> Sequence[str]:
@@ -253,12 +306,6 @@ def _uninstalling(release: Object) -> Finding | None:
     if ready is not None and ready.get("status") == "False" and ready.get("message"):
         message += f"; Flux reports: {ready['message']}"
     return _terminating("FluxUninstalls", message)
-
-
-def _list_children(children: Sequence[TenantSummary]) -> str:
-    if len(children) > _MAX_NAMED:
-        return f"more than {_MAX_NAMED} child tenants"
-    return f"the child tenants {', '.join(each.key.name for each in children)}"
 
 
 def _deletion_progress(namespace: Object) -> str:

@@ -112,6 +112,14 @@ def conflict_message(tenant: TenantSummary) -> str:
     )
 
 
+def former_tenant_message(tenant: TenantSummary) -> str:
+    """The message about a Namespace that a deleted Tenant of the same name has left behind, with the remedies."""
+    return (
+        f'Namespace "{tenant.namespace}" belongs to a deleted tenant and still has child tenants; delete them, or let '
+        f"the tenant adopt it with the annotation {ADOPT_ANNOTATION}: {_format_key(tenant.key)}"
+    )
+
+
 def _format_key(key: Key) -> str:
     return f"{key.namespace}/{key.name}"
 

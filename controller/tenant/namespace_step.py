@@ -15,6 +15,7 @@ from controller.tenant.helm_ownership import CHART_CONFLICT, ChartMode, tenant_r
 from controller.tenant.namespace_ownership import (
     Ownership,
     conflict_message,
+    former_tenant_message,
     is_of_former_tenant,
     may_be_deleted,
     ownership,
@@ -152,6 +153,8 @@ def blocking_finding(observed: ObservedTenant) -> Finding | None:
             NAMESPACE_READY, "False", "NamespaceTerminating", f'namespace "{tenant.namespace}" is being deleted'
         )
     if is_of_former_tenant(observed.namespace, tenant):
+        if observed.has_children:
+            return Finding(NAMESPACE_READY, "False", "NamespaceConflict", former_tenant_message(tenant))
         message = f'namespace "{tenant.namespace}" belongs to a deleted tenant and is about to be deleted'
         return Finding(NAMESPACE_READY, "False", "NamespaceOfFormerTenant", message)
     if tenant.is_root:

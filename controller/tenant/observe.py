@@ -28,6 +28,7 @@ class ObservedTenant:
     shares_namespace: bool
     namespace: Object | None
     parent_namespace: Object | None
+    has_children: bool = False
     services: Services = NO_SERVICES
     scheduling_class: str = ""
 
@@ -56,6 +57,7 @@ class TenantObserver:
             shares_host=host is not None and len(self._tree.tenants_with_host(host.value)) > 1,
             shares_namespace=owner is not None and owner.key != key,
             namespace=self._namespaces.get(Key("", tenant.namespace)),
+            has_children=bool(self._tree.children(tenant.namespace)),
             parent_namespace=None if tenant.is_root else self._namespaces.get(Key("", key.namespace)),
             services=effective_services(tenant, ancestors),
             scheduling_class=effective_scheduling_class(tenant, ancestors),

@@ -2,7 +2,7 @@
 
 A Tenant can be deleted without its finalizer: removed by hand, never set while no controller ran, or released before
 the new Namespace was observed. A Namespace that we created is deleted once a read from the cluster confirms that no
-HelmRelease of the recorded uid exists.
+HelmRelease of the recorded uid exists, and once it has no Tenants in it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,11 @@ class OrphanedNamespaceCleanup:
             tenant = self._tree.get(key)
             if (tenant is not None and tenant.uid == record.uid) or await self._exists(key, record.uid):
                 continue
-            _logger.info("deleting namespace %s: its tenant %s/%s is gone", namespace["metadata"]["name"], *key)
+            name = namespace["metadata"]["name"]
+            if self._tree.children(name):
+                _logger.warning("namespace %s of the deleted tenant %s/%s stays: it has child tenants", name, *key)
+                continue
+            _logger.info("deleting namespace %s: its tenant %s/%s is gone", name, *key)
             await self._writer.delete(NAMESPACES, namespace)
 
     async def _exists(self, key: Key, uid: str) -> bool:

@@ -10,6 +10,7 @@ from apiserver.meta.resource import Key, Object
 from apiserver.storage.watch_cache import Event
 from controller.tenant.namespace_ownership import read_record
 from registry.cluster.event_handlers import NoOpEventHandler, SyncingHandler
+from registry.cluster.interface import is_terminating
 from registry.cluster.object_store import ObjectLister
 from registry.multimap import Multimap
 from registry.tenant.inheritance import NO_SERVICES, Services, effective_scheduling_class, effective_services
@@ -109,6 +110,10 @@ class NamespaceEventHandler(SyncingHandler):
         found = (self._namespaces.get(Key("", name)) for name in sorted(self._recorded[tenant]))
         return [namespace for namespace in found if namespace is not None]
 
+    def tenant_of(self, namespace: str) -> Key | None:
+        """The Tenant that the record of this Namespace names."""
+        return self._tenant_of.get(namespace)
+
     def tenants(self) -> Iterable[Key]:
         """Every Tenant that a record names, whether or not it exists."""
         return iter(self._recorded)
@@ -118,8 +123,8 @@ class NamespaceEventHandler(SyncingHandler):
 
     def _sync(self, key: Key, obj: Object | None) -> None:
         name = key.name
-        # children refer to their parent's Namespace by its uid: only its creation and deletion affect them
-        children = obj is None or name not in self._tenant_of
+        # children refer to their parent's Namespace by its uid, and are deleted with it
+        children = obj is None or name not in self._tenant_of or is_terminating(obj)
         self._enqueue_affected(name, children=children)
         if obj is None:
             self._index(name, None)

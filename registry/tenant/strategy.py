@@ -11,7 +11,7 @@ from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Object, Resource
 from apiserver.schema.pruning_and_defaulting import apply_defaults, schema_errors
 from registry import quantity
-from registry.names import tenant_name_errors
+from registry.names import is_root, tenant_name_errors
 from registry.tenant.types import tenant_resource
 
 _OWN_FIELDS = ("appVersion", "spec")
@@ -52,6 +52,7 @@ class TenantStrategy:
             *quota_errors(_quotas(new), _quotas(old)),
             *_scheduling_class_errors(new, old),
             *_length_errors(new, old),
+            *_root_owner_errors(new, old),
         ]
 
     def warnings(self, obj: Object) -> list[str]:
@@ -117,6 +118,18 @@ def _length_errors(new: Object, old: Object) -> list[FieldError]:
     if version != old.get("appVersion") and len(version) > _MAX_APP_VERSION:
         found.append(errors.too_long("appVersion", _MAX_APP_VERSION))
     return found
+
+
+def _root_owner_errors(new: Object, old: Object) -> list[FieldError]:
+    """The error of new or changed owners of the root Tenant: the garbage collector would delete it with them, and it
+    would be created anew with the defaults."""
+    metadata = new["metadata"]
+    owners = metadata.get("ownerReferences")
+    if not owners or owners == (old.get("metadata") or {}).get("ownerReferences"):
+        return []
+    if not is_root(metadata.get("namespace", ""), metadata.get("name", "")):
+        return []
+    return [errors.forbidden("metadata.ownerReferences", "the root tenant cannot have owners")]
 
 
 def _quantity_errors(path: str, value: str | int) -> list[FieldError]:

@@ -9,6 +9,7 @@ from sys import intern
 from types import MappingProxyType
 
 from apiserver.meta.resource import Key, Object
+from registry.generic.deletion import FOREGROUND
 from registry.names import CASCADE_ANNOTATION, SERVICE_FLAGS, is_root, workload_namespace
 
 
@@ -16,7 +17,8 @@ from registry.names import CASCADE_ANNOTATION, SERVICE_FLAGS, is_root, workload_
 class TenantSummary:
     """`namespace` is the workload namespace, `flags` the enabled services, and `created` an RFC 3339 time.
 
-    `gateway` is None if the Tenant does not set it. `rv` is 0 for a Tenant that is not stored yet.
+    `gateway` is None if the Tenant does not set it. `rv` is 0 for a Tenant that is not stored yet. `allow_cascade` is
+    set by the annotation, and `foreground` by the finalizer of a deletion in the foreground.
     """
 
     key: Key
@@ -29,12 +31,18 @@ class TenantSummary:
     scheduling_class: str = ""
     terminating: bool = False
     allow_cascade: bool = False
+    foreground: bool = False
     created: str = ""
     rv: int = 0
 
     @property
     def is_root(self) -> bool:
         return is_root(*self.key)
+
+    @property
+    def cascades(self) -> bool:
+        """True if its children may be deleted with it."""
+        return self.allow_cascade or self.foreground
 
 
 _NO_QUOTAS: Mapping[str, str | int] = MappingProxyType({})
@@ -56,6 +64,7 @@ def summarize(tenant: Object, key: Key | None = None) -> TenantSummary:
         flags=_flags(tuple(flag for flag in SERVICE_FLAGS if spec.get(flag))),
         scheduling_class=spec.get("schedulingClass") or "",
         terminating=bool(metadata.get("deletionTimestamp")),
+        foreground=FOREGROUND in (metadata.get("finalizers") or ()),
         allow_cascade=(metadata.get("annotations") or {}).get(CASCADE_ANNOTATION) == "true",
         created=metadata.get("creationTimestamp") or "",
         rv=int(metadata.get("resourceVersion") or 0),

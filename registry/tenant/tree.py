@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from apiserver.meta.resource import Key
 from apiserver.storage.watch_cache import Event
@@ -112,7 +113,8 @@ class TenantTree(BaseTenantTree):
         if event.type == "DELETED":
             self.remove(event.object.key)
         else:
-            self.put(summarize(event.object.object(), event.object.key))
+            tenant = summarize(event.object.object(), event.object.key)
+            self.put(_still_foreground(tenant, self._tenants.get(tenant.key)))
 
     def put(self, tenant: TenantSummary) -> None:
         affected = self._forget(tenant.key)
@@ -211,6 +213,14 @@ class ChangedTree(BaseTenantTree):
         if changed.namespace != namespace:
             _insert(siblings, changed)
         return siblings
+
+
+def _still_foreground(tenant: TenantSummary, before: TenantSummary | None) -> TenantSummary:
+    """A deletion that began in the foreground stays so. The garbage collector removes its finalizer as soon as no
+    dependent object blocks it, and child Tenants are not dependents: they are in another namespace."""
+    if before is None or not before.foreground or tenant.foreground or not tenant.terminating:
+        return tenant
+    return replace(tenant, foreground=True) if before.uid == tenant.uid else tenant
 
 
 def _insert(siblings: list[TenantSummary], tenant: TenantSummary) -> None:

@@ -26,6 +26,8 @@ from registry.tenant.watch_feed import TenantFeed
 from registry.tenantnamespace.convert import PLURAL, tenant_namespace_resource
 from registry.tenantnamespace.storage import TenantNamespaces
 from registry.tenantnamespace.watch_feed import TenantNamespaceFeed
+from tenant_apiserver.wiring.owner_references import owner_plugins
+from tenant_apiserver.wiring.policies import DiscoverableCluster
 from tenant_apiserver.wiring.visibility import VisibilitySources, by_rbac, by_reviews
 
 
@@ -55,9 +57,10 @@ class TenantApi:
 
 def tenant_api(
     *,
-    cluster: ClusterClient,
+    cluster: DiscoverableCluster,
     settings: SettingsSource,
     root_host: str,
+    authorizer: Authorizer,
     observe: DurationObserver,
     cluster_admission: Callable[[NamespaceSource], Sequence[Plugin]],
     admission_informers: Sequence[Informer],
@@ -67,7 +70,8 @@ def tenant_api(
 ) -> TenantApi:
     """Builds the Tenant API over a cluster; the caller runs its informers.
 
-    `root_host` is the domain of the root tenant if the settings have none. The plugins of `cluster_admission` run after
+    `root_host` is the domain of the root tenant if the settings have none. `authorizer` decides about the requests, and
+    about the rights that some changes of Tenants need besides. The plugins of `cluster_admission` run after
     those of Tenants, and read the caches of `admission_informers`. `reviews` decides about visibility; without it the
     cluster's RBAC objects do. With `finalizer`, new Tenants get a finalizer, which a running controller must remove
     when they are deleted.
@@ -88,8 +92,15 @@ def tenant_api(
     tenant_namespaces = TenantNamespaces(cache=namespace_cache, feed=namespace_feed, visibility=visibility.namespaces)
     source = ClusterNamespaces(cluster=cluster, lister=namespaces.store)
     caches = CompleteCaches([each.complete for each in (releases, namespaces, *admission_informers)])
+    owners = owner_plugins(
+        cluster=cluster,
+        authorizer=authorizer,
+        tenants=backend,
+        namespaces=source,
+        visible_namespaces=visibility.namespaces,
+    )
     plugins = (
-        *tenant_plugins(tree=tree, cache=cache, namespaces=source, caches=caches),
+        *tenant_plugins(tree=tree, cache=cache, namespaces=source, caches=caches, owners=owners, finalizes=finalizer),
         *cluster_admission(source),
     )
     return TenantApi(

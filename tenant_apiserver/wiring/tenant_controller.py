@@ -58,8 +58,9 @@ def tenant_controller(
     queues.track(NAME, queue)
     namespaces = NamespaceEventHandler(tree=tenants.tree, namespaces=tenants.namespaces.store, enqueue=queue.add)
     tenants.namespaces.add_handler(namespaces, late=True)
-    for handler in (TenantEventHandler, ParentDeletionHandler):
-        tenants.cache.subscribe(handler(tree=tenants.tree, enqueue=queue.add).on_event)
+    tenants.cache.subscribe(TenantEventHandler(tree=tenants.tree, enqueue=queue.add).on_event)
+    deletions = ParentDeletionHandler(tree=tenants.tree, namespaces=namespaces, enqueue=queue.add)
+    tenants.cache.subscribe(deletions.on_event)
     reconciler = _new_reconciler(
         cleanup=OrphanedNamespaceCleanup(writer=writer, cluster=cluster, tree=tenants.tree, namespaces=namespaces),
         cluster=cluster,

@@ -14,6 +14,7 @@ from tests.tenant_objects import ADMIN, FakeNamespaces, attributes, root_summary
 
 ALPHA = tenant("alpha")
 FAMILY = (tenant_summary("alpha"), tenant_summary("b", "tenant-alpha"), tenant_summary("c", "tenant-alpha"))
+CASCADE = {"tenant.cozystack.io/allow-cascading-deletion": "true"}
 ACTIVE = {"tenant-root": "Active"}
 
 
@@ -44,15 +45,20 @@ async def test_deleting_a_tenant_with_children_fails_with_409_and_their_names() 
     assert (caught.value.code, caught.value.reason) == (409, "Conflict")
     assert caught.value.message == (
         'Operation cannot be fulfilled on tenants.apps.cozystack.io "alpha": the tenant has child tenants: b, c; '
-        "delete them first, or delete with propagationPolicy=Foreground or the annotation "
+        "delete them first, or have them deleted with it: kubectl delete --cascade=foreground, or the annotation "
         'tenant.cozystack.io/allow-cascading-deletion: "true" on the tenant'
     )
 
 
+def test_without_a_controller_that_deletes_children_the_refusal_does_not_tell_how_to_have_them_deleted() -> None:
+    error = deletion_error(FAMILY[0], FAMILY[1:], foreground=False, finalizes=False)
+    assert error is not None
+    assert error.message.endswith("the tenant has child tenants: b, c; delete them first")
+
+
 def test_at_most_ten_children_are_named() -> None:
-    error = deletion_error(
-        tenant_summary("alpha"), [tenant_summary(f"t{number:02}", "tenant-alpha") for number in range(12)], ""
-    )
+    children = [tenant_summary(f"t{number:02}", "tenant-alpha") for number in range(12)]
+    error = deletion_error(tenant_summary("alpha"), children, foreground=False)
 
     assert error is not None
     assert "t00, t01, t02, t03, t04, t05, t06, t07, t08, t09 and 2 more;" in error.message
@@ -65,7 +71,7 @@ def test_at_most_ten_children_are_named() -> None:
         pytest.param({}, {"propagationPolicy": "Background"}, False, id="background"),
         pytest.param({}, {"propagationPolicy": "Orphan"}, False, id="orphan"),
         pytest.param({}, {"orphanDependents": False}, False, id="background, as orphanDependents"),
-        pytest.param({"tenant.cozystack.io/allow-cascading-deletion": "true"}, {}, True, id="annotated"),
+        pytest.param(CASCADE, {}, True, id="annotated"),
         pytest.param({"tenant.cozystack.io/allow-cascading-deletion": "yes"}, {}, False, id="annotated otherwise"),
     ],
 )
@@ -103,13 +109,42 @@ async def test_every_tenant_may_be_deleted_with_its_namespace(old: Object, names
 
 
 @pytest.mark.parametrize("old", [pytest.param(tenant("root"), id="root"), pytest.param(ALPHA, id="children")])
-@pytest.mark.parametrize("controller", ["namespace-controller", "generic-garbage-collector"])
-async def test_the_namespace_controller_and_the_garbage_collector_may_delete_any_tenant(
-    old: Object, controller: str
-) -> None:
-    user = User(name=f"system:serviceaccount:kube-system:{controller}")
+async def test_the_namespace_controller_may_delete_any_tenant(old: Object) -> None:
+    user = User(name="system:serviceaccount:kube-system:namespace-controller")
 
     await delete(tree_of(root_summary(), *FAMILY), old, user=user)
+
+
+@pytest.mark.parametrize(
+    ("old", "code"),
+    [pytest.param(tenant("root"), 403, id="root"), pytest.param(ALPHA, 409, id="children")],
+)
+async def test_the_garbage_collector_needs_a_cascading_deletion_like_everybody_else(old: Object, code: int) -> None:
+    user = User(name="system:serviceaccount:kube-system:generic-garbage-collector")
+
+    with pytest.raises(StatusError) as caught:
+        await delete(tree_of(root_summary(), *FAMILY), old, user=user, options={"propagationPolicy": "Background"})
+
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("options", "allowed"),
+    [
+        pytest.param({}, True, id="no policy"),
+        pytest.param({"propagationPolicy": "Background"}, False, id="background"),
+        pytest.param({"orphanDependents": False}, False, id="background, as orphanDependents"),
+    ],
+)
+async def test_the_finalizer_of_a_foreground_deletion_counts_unless_the_options_remove_it(
+    options: dict[str, Any], allowed: bool
+) -> None:
+    old = tenant("alpha", finalizers=["foregroundDeletion"])
+    if allowed:
+        await delete(tree_of(*FAMILY), old, options=options)
+        return
+    with pytest.raises(StatusError, match="child tenants"):
+        await delete(tree_of(*FAMILY), old, options=options)
 
 
 async def test_a_service_account_of_another_namespace_with_the_same_name_is_rejected() -> None:
@@ -119,19 +154,32 @@ async def test_a_service_account_of_another_namespace_with_the_same_name_is_reje
         await delete(tree_of(*FAMILY), user=user)
 
 
-async def test_a_child_may_be_deleted_with_a_parent_that_is_being_deleted() -> None:
+@pytest.mark.parametrize(
+    ("parent", "above", "allowed"),
+    [
+        pytest.param({"annotations": CASCADE}, "Active", True, id="with its children, by the annotation"),
+        pytest.param({"finalizers": ["foregroundDeletion"]}, "Active", True, id="with its children, in the foreground"),
+        pytest.param({}, "Terminating", True, id="with the namespace that it is in"),
+        pytest.param({}, "Active", False, id="without its children"),
+    ],
+)
+async def test_a_child_with_children_may_be_deleted_with_a_parent_that_is_deleted(
+    parent: dict[str, Any], above: str, allowed: bool
+) -> None:
     tree = tree_of(
-        tenant_summary("alpha", terminating=True),
+        tenant_summary("alpha", terminating=True, **parent),
         tenant_summary("b", "tenant-alpha"),
         tenant_summary("c", "tenant-alpha-b"),
     )
-    namespaces = FakeNamespaces({"tenant-alpha": "Active"})
+    namespaces = FakeNamespaces({"tenant-alpha": "Active", "tenant-root": above})
+    if allowed:
+        await delete(tree, tenant("b", "tenant-alpha"), namespaces=namespaces)
+        return
+    with pytest.raises(StatusError, match="child tenants"):
+        await delete(tree, tenant("b", "tenant-alpha"), namespaces=namespaces)
 
-    await delete(tree, tenant("b", "tenant-alpha"), namespaces=namespaces)
 
-
-async def test_a_second_delete_cannot_turn_off_cascading() -> None:
-    """A plain delete would remove the finalizer with which a foreground deletion waits for the children."""
+async def test_a_second_delete_is_told_what_the_first_waits_for() -> None:
     with pytest.raises(StatusError, match="child tenants"):
         await delete(tree_of(*FAMILY), tenant("alpha", terminating=True))
 

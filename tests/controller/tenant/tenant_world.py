@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from admission.chain import ignore_observation
+from apiserver.authorization.authorizer import PrivilegedGroups
 from apiserver.meta.resource import Object
 from apiserver.metrics import Metrics
 from controller.platform.settings import PlatformSettings, ReloadableSettings
@@ -25,7 +26,7 @@ from controller.tenant.managed_objects import ObjectDigests
 from controller.tenant.values_secret_step import InheritedValues
 from registry.cluster.informer_factory import InformerFactory
 from registry.cluster.interface import HELMRELEASES, MERGE_PATCH, NAMESPACES, SECRETS, ClusterResource
-from registry.names import release_name
+from registry.names import CASCADE_ANNOTATION, release_name, stored_key
 from registry.tenant.convert import to_tenant
 from tenant_apiserver.wiring.controllers import ControllerContext, root_controller
 from tenant_apiserver.wiring.tenant_api import tenant_api
@@ -78,6 +79,7 @@ class World:
             cluster=self.cluster,
             settings=self.settings,
             root_host=root_host,
+            authorizer=PrivilegedGroups(),
             observe=ignore_observation,
             cluster_admission=lambda _: (),
             admission_informers=(),
@@ -145,7 +147,11 @@ class World:
     async def change(self, name: str, namespace: str = "tenant-root", **spec: Any) -> None:
         await self.edit(HELMRELEASES, namespace, release_name(name), {"spec": {"values": spec}})
 
-    async def delete(self, name: str, namespace: str = "tenant-root") -> None:
+    async def delete(self, name: str, namespace: str = "tenant-root", *, cascade: bool = False) -> None:
+        """Delete the HelmRelease, with `cascade` after the annotation has been set."""
+        if cascade:
+            annotations = {stored_key(CASCADE_ANNOTATION): "true"}
+            await self.edit(HELMRELEASES, namespace, release_name(name), {"metadata": {"annotations": annotations}})
         await self.cluster.delete(HELMRELEASES, namespace, release_name(name))
 
     async def edit_namespace(self, name: str, metadata: Mapping[str, Any]) -> None:

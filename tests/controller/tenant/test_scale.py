@@ -67,7 +67,7 @@ async def test_a_subtree_of_a_thousand_is_deleted_in_order() -> None:
     async with world.running():
         await grow(world)
         world.cluster.clear_writes()
-        await world.delete("alpha")
+        await world.delete("alpha", cascade=True)
         await world.settle()
         deleted = [write.key.name for write in world.cluster.writes if write.verb == "delete"]
     assert [tenant.key.name for tenant in world.tree] == ["root"]

@@ -10,6 +10,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from admission.chain import ignore_observation
+from apiserver.authorization.authorizer import PrivilegedGroups
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from controller.platform.settings import PlatformSettings, ReloadableSettings
@@ -100,6 +101,7 @@ class World:
             cluster=self.cluster,
             settings=self.settings,
             root_host="example.org",
+            authorizer=PrivilegedGroups(),
             observe=ignore_observation,
             cluster_admission=lambda _: (),
             admission_informers=(),

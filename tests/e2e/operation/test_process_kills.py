@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from registry.names import CASCADE_ANNOTATION, stored_key
+from tests.e2e.support.applying import MERGE
 from tests.e2e.support.clusters import ROOT
 from tests.e2e.support.killed_servers import GROUP, EmbeddedKillTestbed, KillTestbed, KubeKillTestbed, WorkloadSize
 from tests.e2e.support.processes import wait_until
@@ -25,6 +27,7 @@ RELEASES = f"{GROUP}/helmreleases"
 # for one server, on a busy machine
 TIMEOUT = 180.0
 FINALIZER = "apps.cozystack.io/tenant"
+CASCADE = {"metadata": {"annotations": {stored_key(CASCADE_ANNOTATION): "true"}}}
 
 
 @pytest.fixture(params=["embedded", "kube"])
@@ -108,12 +111,14 @@ def _is_ours(obj: dict[str, Any]) -> bool:
 
 
 def delete_all(testbed: KillTestbed) -> bool:
-    """Requests the deletion of each parent once; returns whether all Tenants are deleted."""
+    """Requests the deletion of each parent with its children once; returns whether all Tenants are deleted."""
     remaining = [each for each in testbed.list(RELEASES) if each["metadata"]["name"] != "tenant-root"]
     for each in remaining:
         metadata = each["metadata"]
         if metadata["namespace"] == ROOT and "deletionTimestamp" not in metadata:
-            testbed.client.request("DELETE", f"{GROUP}/namespaces/{ROOT}/helmreleases/{metadata['name']}").expect(200)
+            path = f"{GROUP}/namespaces/{ROOT}/helmreleases/{metadata['name']}"
+            testbed.client.request("PATCH", path, CASCADE, content_type=MERGE).expect(200)
+            testbed.client.request("DELETE", path).expect(200)
     return not remaining
 
 

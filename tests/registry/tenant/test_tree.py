@@ -237,17 +237,13 @@ def test_a_stored_or_new_tenant_is_summarized() -> None:
             "creationTimestamp": "2026-01-01T00:00:00Z",
             "deletionTimestamp": "2026-01-02T00:00:00Z",
             "annotations": {"tenant.cozystack.io/allow-cascading-deletion": "true"},
+            "finalizers": ["foregroundDeletion"],
         },
         "status": {"namespace": "elsewhere"},
     }
     found = summarize(stored)
-    assert (found.namespace, found.uid, found.rv, found.terminating, found.allow_cascade) == (
-        "elsewhere",
-        "u",
-        7,
-        True,
-        True,
-    )
+    assert (found.namespace, found.uid, found.rv) == ("elsewhere", "u", 7)
+    assert (found.terminating, found.allow_cascade, found.foreground) == (True, True, True)
 
 
 def test_events_of_a_watch_cache_update_the_tree() -> None:
@@ -264,3 +260,28 @@ def test_events_of_a_watch_cache_update_the_tree() -> None:
     assert [each.rv for each in index.tenants_with_host("b.example")] == [2]
     cache.apply("DELETED", state(3, "b.example"))
     assert len(index) == 0
+
+
+@pytest.mark.parametrize(
+    ("later", "foreground"),
+    [
+        pytest.param({"deletionTimestamp": "2026-01-01T00:00:00Z"}, True, id="the finalizer is removed"),
+        pytest.param({"deletionTimestamp": "2026-01-01T00:00:00Z", "uid": "other"}, False, id="another tenant"),
+        pytest.param({}, False, id="a finalizer that was removed before the deletion"),
+    ],
+)
+def test_a_deletion_in_the_foreground_stays_so(later: dict[str, str], foreground: bool) -> None:
+    """The garbage collector removes its finalizer when no dependent object blocks it; child Tenants do not."""
+    resource = tenant_resource()
+    cache, index = WatchCache(resource), TenantTree(root_host=ROOT_HOST)
+    cache.subscribe(index.on_event)
+
+    def state(rv: int, **metadata: Any) -> Any:
+        identity = {"namespace": "tenant-root", "name": "a", "uid": "u", "resourceVersion": str(rv)}
+        return encode(resource, {"metadata": identity | metadata, "spec": {}})
+
+    cache.replace([state(1)], 1)
+    cache.apply("MODIFIED", state(2, finalizers=["foregroundDeletion"]))
+    cache.apply("MODIFIED", state(3, **later))
+    cache.apply("MODIFIED", state(4, **later))
+    assert [each.foreground for each in index] == [foreground]
