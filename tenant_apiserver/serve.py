@@ -14,7 +14,7 @@ from apiserver.authentication.request_header import RequestHeaderAuthenticator, 
 from apiserver.authentication.token_review import BearerTokenAuthenticator, TokenReviewer
 from apiserver.authentication.x509 import CertificateVerifier, ClientCertificateAuthenticator, PeerCertificates
 from apiserver.authorization.authorizer import standard_authorizer
-from apiserver.authorization.subject_access_review import SubjectAccessReviewAuthorizer
+from apiserver.authorization.subject_access_review import SubjectAccessReviewAuthorizer, UncachedReviews
 from apiserver.delegation.review_client import ReviewCall, count_responses
 from apiserver.meta.errors import StatusError
 from apiserver.server.listener import CannotListen, stop_on_signals
@@ -153,7 +153,7 @@ class _Server:
             admission_informers=self._admission.informers,
             finalizer=TENANT in options.controllers,
             history=HistoryLimits(size=options.watch_history_size),
-            reviews=access_review if options.visibility == "reviews" else None,
+            reviews=UncachedReviews(access_review) if options.visibility == "reviews" else None,
         )
 
     async def run(self) -> None:

@@ -70,12 +70,15 @@ class DecisionCache(Generic[V]):
         self._entries.move_to_end(key)
         return entry.value
 
-    async def get_or_fetch(self, key: Hashable, fetch: Callable[[], Awaitable[V]]) -> CachedDecision[V]:
-        """Returns the cached decision, or the one that `fetch` returns.
+    async def get_or_fetch(
+        self, key: Hashable, fetch: Callable[[], Awaitable[V]], *, anew: bool = False
+    ) -> CachedDecision[V]:
+        """Returns the cached decision, or the one that `fetch` returns. With `anew`, a cached one is used only while
+        the cluster is unreachable.
 
         Raises the errors of `fetch`; ServiceUnavailable if the cluster is unreachable.
         """
-        value = self.get_fresh(key)
+        value = None if anew else self.get_fresh(key)
         if value is not None:
             return CachedDecision(value)
         fallback = self._fallback(key)

@@ -26,7 +26,8 @@ class AccessReviewVisibility:
     """A VisibilitySource that asks `authorizer` for SubjectAccessReviews: one for the whole cluster, and if that is
     denied, one for each of the existing `namespaces`.
 
-    A result is valid for ten seconds, and is refreshed at this interval for open watches. `version` returns the
+    A result is valid for ten seconds from the start of its reviews, or until the next one is there if they take longer,
+    and is refreshed at this interval for open watches. `authorizer` must not cache. `version` returns the
     resourceVersion of the events that a revocation causes. Earlier results are not recorded, so a resumed watch has to
     start with a new list.
     """
@@ -138,9 +139,10 @@ class _ReviewedUserVisibility:
             refreshing.exception()
 
     async def _refresh(self) -> None:
+        started = time.monotonic()
         found = await self._review()
         before, self._namespaces = self._namespaces, found
-        self._refreshed_at = time.monotonic()
+        self._refreshed_at = started
         if before != found:
             change = VisibilityChange(before, before, found, self._version())
             for callback in tuple(self._callbacks.values()):

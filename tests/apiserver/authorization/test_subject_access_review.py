@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 
 from apiserver.authorization.authorizer import AccessAttributes, Decision
-from apiserver.authorization.subject_access_review import SubjectAccessReviewAuthorizer, subject_access_review_spec
+from apiserver.authorization.subject_access_review import (
+    SubjectAccessReviewAuthorizer,
+    UncachedReviews,
+    subject_access_review_spec,
+)
 from apiserver.delegation.decision_cache import DecisionCache
 from apiserver.delegation.review_client import ReviewBackoff
 from apiserver.meta.errors import ServiceUnavailable, StatusError
@@ -141,6 +145,22 @@ async def test_a_write_is_not_allowed_by_an_earlier_decision_while_the_cluster_i
     cluster.error = StatusError(504, "Timeout", "etcdserver: request timed out")
     with pytest.raises(ServiceUnavailable):
         await authorizer.authorize(replace(WIDGET, verb="patch"))
+
+
+async def test_reads_are_reviewed_anew_for_callers_that_keep_decisions_themselves() -> None:
+    cluster = FakeReviews(allowed=True)
+    authorizer = SubjectAccessReviewAuthorizer(cluster, on_stale=lambda: None)
+    await authorizer.authorize(WIDGET)
+    cluster.status = {"allowed": False}
+    assert not (await UncachedReviews(authorizer).authorize(WIDGET)).allowed
+
+
+async def test_reviews_without_a_cache_use_the_last_allow_while_the_cluster_is_unreachable() -> None:
+    cluster = FakeReviews(allowed=True)
+    authorizer = SubjectAccessReviewAuthorizer(cluster, on_stale=lambda: None)
+    await authorizer.authorize(WIDGET)
+    cluster.error = ServiceUnavailable("connection refused")
+    assert await UncachedReviews(authorizer).authorize(WIDGET) == Decision(allowed=True, stale=True)
 
 
 async def test_a_decision_on_very_long_attributes_is_not_cached() -> None:
