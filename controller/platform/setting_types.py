@@ -18,6 +18,7 @@ from registry import quantity
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 _DURATION = re.compile(r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+", re.ASCII)
+_ZERO = re.compile(r"(0+(\.0+)?(ms|s|m|h))+", re.ASCII)
 _MAX_NAME = 253
 
 
@@ -58,6 +59,8 @@ def _quantities(values: Mapping[str, str]) -> Mapping[str, str]:
 def _duration(value: str) -> str:
     if not _DURATION.fullmatch(value):
         raise ValueError("must be a duration such as 30s, 5m0s or 1h")
+    if _ZERO.fullmatch(value):
+        raise ValueError("must be longer than zero")
     return value
 
 

@@ -68,17 +68,24 @@ def _render_listener(
 
 
 def _listener_state(status: Mapping[str, Any] | None) -> ConditionState:
-    """Ready means Programmed and no negative condition; some controllers omit conditions that are fine."""
+    """Ready means accepted, programmed and not conflicted (R-230); some controllers omit conditions that are fine.
+
+    An unresolved reference is the cause of a listener that is not programmed. A listener that is programmed may have
+    one: Cilium reports so the route kinds that it does not know.
+    """
     if status is None:
         return ConditionState(False, PENDING, "has no status yet")
-    return next((each for each in _relevant_states(status.get("conditions")) if not each.ready), READY)
+    return next((each for each in _deciding_states(status.get("conditions")) if not each.ready), READY)
 
 
-def _relevant_states(conditions: object) -> Iterator[ConditionState]:
-    for type_ in ("Accepted", "ResolvedRefs", "Programmed"):
-        found = find_condition(conditions, type_)
-        if found is not None or type_ == "Programmed":
-            yield _condition_state(found, type_)
+def _deciding_states(conditions: object) -> Iterator[ConditionState]:
+    accepted, references = find_condition(conditions, "Accepted"), find_condition(conditions, "ResolvedRefs")
+    if accepted is not None:
+        yield _condition_state(accepted, "Accepted")
+    programmed = _condition_state(find_condition(conditions, "Programmed"), "Programmed")
+    if references is not None and not programmed.ready:
+        yield _condition_state(references, "ResolvedRefs")
+    yield programmed
     conflicted = find_condition(conditions, "Conflicted")
     if conflicted is not None and conflicted.get("status") == "True":
         yield ConditionState(False, str(conflicted.get("reason") or "Conflicted"), str(conflicted.get("message") or ""))

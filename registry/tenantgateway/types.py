@@ -71,7 +71,9 @@ class RFC2136(_Model):
 class DNS01(_Model):
     """The DNS provider for DNS-01 challenges."""
 
-    provider: Literal["cloudflare", "route53", "digitalocean", "rfc2136"] = Field(description="The DNS provider.")
+    provider: Literal["cloudflare", "route53", "digitalocean", "rfc2136"] = Field(
+        "cloudflare", description="The DNS provider."
+    )
     cloudflare: Cloudflare | None = Field(None, description="Settings of the provider cloudflare.")
     route53: Route53 | None = Field(None, description="Settings of the provider route53.")
     digitalocean: DigitalOcean | None = Field(None, description="Settings of the provider digitalocean.")

@@ -116,6 +116,7 @@ def test_the_keys_of_the_file_are_those_of_the_platform_package() -> None:
         pytest.param({"tenants": {"limitRange": {"default": {"cpu": "1e99"}}}}, "an exponent", id="a large exponent"),
         pytest.param({"tenants": {"limitRange": {"default": {"cpu": "1m"}}}}, "25m is more", id="more than the limit"),
         pytest.param({"release": {"interval": "5"}}, "must be a duration", id="not a duration"),
+        pytest.param({"release": {"interval": "0s"}}, "must be longer than zero", id="no duration"),
         pytest.param({"release": {"strategy": "Hope"}}, "strategy", id="strategy"),
         pytest.param({"release": {"chartRef": {"kind": "Chart"}}}, "kind", id="kind of chart"),
         pytest.param(

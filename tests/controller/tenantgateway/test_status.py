@@ -233,6 +233,14 @@ def test_a_listener_with_only_the_programmed_condition_is_ready() -> None:
     assert ready_of(replace(found, current=current))["status"] == "True"
 
 
+def test_a_programmed_listener_with_route_kinds_that_cilium_does_not_know_is_ready() -> None:
+    """R-230: with `gateway.port443Kinds: shared`, Cilium reports unknown kinds beside Programmed."""
+    found = all_well(HTTP01)
+    conditions = [reported("Accepted"), reported("ResolvedRefs", "False", "InvalidRouteKinds"), reported("Programmed")]
+    current = programmed(HTTP01, found.plan, https_harbor_760d5a8a=conditions)
+    assert ready_of(replace(found, current=current))["status"] == "True"
+
+
 @pytest.mark.parametrize(
     "existing",
     [

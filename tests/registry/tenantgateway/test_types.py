@@ -61,7 +61,6 @@ def test_any_issuer_name_is_accepted() -> None:
     [
         pytest.param({"certMode": "dns-01"}, id="certMode"),
         pytest.param({"dns01": {"provider": "linode"}}, id="R-173 provider"),
-        pytest.param({"dns01": {}}, id="no provider"),
         pytest.param({"dns01": {"provider": "route53", "route53": {}}}, id="route53 without a region"),
         pytest.param({"dns01": {"provider": "rfc2136", "rfc2136": {}}}, id="rfc2136 without a name server"),
         pytest.param({"wildcardSecretRef": {"name": ""}}, id="wildcardSecretRef"),
@@ -73,6 +72,17 @@ def test_an_invalid_spec_is_rejected(spec: dict[str, Any]) -> None:
     assert schema_errors(SPEC, whole, "spec")
     with pytest.raises(ValidationError):
         TenantGatewaySpec.model_validate(whole)
+
+
+@pytest.mark.parametrize("dns01", [{}, {"cloudflare": {"apiTokenSecretRef": {"name": "a", "key": "b"}}}])
+def test_the_provider_is_cloudflare_by_default(dns01: dict[str, Any]) -> None:
+    """R-160: as for a TenantGateway without the block."""
+    whole = {"apex": "example.org", "certMode": "dns01", "dns01": dns01}
+    assert not schema_errors(SPEC, whole, "spec")
+    assert SPEC["properties"]["dns01"]["properties"]["provider"]["default"] == "cloudflare"
+    found = TenantGatewaySpec.model_validate(whole).dns01
+    assert found is not None
+    assert found.provider == "cloudflare"
 
 
 def test_the_crd_equals_the_resource_of_the_embedded_cluster() -> None:
