@@ -195,13 +195,22 @@ def covers(current: Any, desired: Any) -> bool:
 
 
 def merge_owner_references(present: list[Object], desired: list[Object]) -> list[Object]:
-    """The union of both lists, except that a present reference is dropped if a desired one has its name but another
-    uid."""
+    """The union of both lists, with the fields of the desired references.
+
+    A present reference is dropped if a desired one has its name but another uid. An object has at most one controller:
+    if another owner is it, the desired ones are not.
+    """
+    wanted = {reference["uid"]: reference for reference in desired}
     names = {_owner_name(reference) for reference in desired}
-    uids = {reference["uid"] for reference in desired}
-    remaining = [each for each in present if each.get("uid") in uids or _owner_name(each) not in names]
-    remaining_uids = {each.get("uid") for each in remaining}
-    return [*remaining, *(reference for reference in desired if reference["uid"] not in remaining_uids)]
+    others = [each for each in present if each.get("uid") not in wanted]
+    if any(each.get("controller") and _owner_name(each) not in names for each in others):
+        wanted = {uid: {**reference, "controller": False} for uid, reference in wanted.items()}
+    merged = [
+        {**each, **wanted.pop(str(each["uid"]))} if each.get("uid") in wanted else each
+        for each in present
+        if each.get("uid") in wanted or _owner_name(each) not in names
+    ]
+    return [*merged, *wanted.values()]
 
 
 def _owner_name(reference: Object) -> tuple[object, ...]:

@@ -9,7 +9,7 @@ from functools import partial
 
 from apiserver.meta.label_validation import label_value_errors
 from apiserver.meta.resource import Object
-from controller.runtime.apply import ClusterWriter, ForeignObject, missing_fields
+from controller.runtime.apply import ClusterWriter, ControllerOwner, ForeignObject, missing_fields
 from controller.runtime.conditions import Finding
 from controller.tenant.helm_ownership import CHART_CONFLICT, ChartMode, tenant_release, with_manager_labels
 from controller.tenant.namespace_ownership import (
@@ -88,9 +88,8 @@ def render_namespace(
     metadata["labels"] = dict(sorted(labels.items()))
     if parent is not None:
         owner = parent["metadata"]
-        metadata["ownerReferences"] = [
-            {"apiVersion": "v1", "kind": "Namespace", "name": owner["name"], "uid": owner["uid"]}
-        ]
+        above = ControllerOwner(api_version="v1", kind=NAMESPACES.kind, name=owner["name"], uid=owner["uid"])
+        metadata["ownerReferences"] = [above.reference()]
     return {"metadata": metadata}
 
 

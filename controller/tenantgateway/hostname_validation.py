@@ -16,6 +16,7 @@ HOSTNAME_CONFLICT = "HostnameConflict"
 LISTENERS_TRUNCATED = "ListenersTruncated"
 CERTIFICATE_FULL = "CertificateFull"
 SECRET_MISSING = "SecretMissing"
+NOT_IN_CERTIFICATE = "NotInCertificate"
 
 
 class HostnameRejection(NamedTuple):
@@ -76,3 +77,13 @@ def check_claim(
         why = "is a wildcard, which HTTP-01 cannot issue a certificate for: list the hostnames, or use certMode dns01"
         return HostnameRejection(UNSUPPORTED_VALUE, f'"{hostname}" {why}')
     return None
+
+
+def check_certificate(hostname: str, dns_names: Collection[str]) -> HostnameRejection | None:
+    """Returns the reason why clients would reject the Gateway's shared certificate for a canonical hostname; None if
+    it has the name. A wildcard stands for one label in a certificate, and for several in a listener (RFC 6125)."""
+    _, _, domain = hostname.partition(".")
+    if not dns_names or hostname in dns_names or WILDCARD + domain in dns_names:
+        return None
+    why = "is not in the certificate of this gateway, whose wildcards stand for one label: choose a name with one label"
+    return HostnameRejection(NOT_IN_CERTIFICATE, f'"{hostname}" {why} before the domain of its tenant')

@@ -5,13 +5,13 @@ Hostnames that Gateway API or cert-manager would reject are omitted and reported
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from apiserver.meta.resource import Object
 from controller.tenantgateway import listeners as layout
 from controller.tenantgateway.hostname_ownership import WILDCARD, claims, rank, resolve_ownership
-from controller.tenantgateway.hostname_validation import UNSUPPORTED_VALUE, check_claim, check_domain
+from controller.tenantgateway.hostname_validation import UNSUPPORTED_VALUE, check_certificate, check_claim, check_domain
 from controller.tenantgateway.model import (
     HostnameOwnership,
     InheritingNamespace,
@@ -57,6 +57,7 @@ def plan(
         children = _children(apex, inheriting, omitted)
         laid_out = layout.wildcards(gateway, apex, passthrough, children, served)
         omitted += _omitted_children(children, laid_out)
+        omitted += _outside_certificate(_owned_hostnames(claiming, ownership), laid_out)
         omitted += [
             OmittedHostname(each, *laid_out.dropped[each])
             for each in (apex, WILDCARD + apex)
@@ -160,6 +161,17 @@ def _omitted_children(children: Mapping[str, Sequence[str]], laid_out: layout.La
         if WILDCARD + host in laid_out.dropped
         for namespace in namespaces
     ]
+
+
+def _outside_certificate(owned: Iterable[tuple[str, RouteId]], laid_out: layout.Layout) -> Iterator[OmittedHostname]:
+    """The hostnames that a wildcard listener would serve with a certificate that clients reject.
+
+    None with existingSecret: the names in that certificate are not known.
+    """
+    dns_names = {name for each in laid_out.certificates for name in each.dns_names}
+    for hostname, route in owned:
+        if rejection := check_certificate(hostname, dns_names):
+            yield OmittedHostname(hostname, *rejection, route=route)
 
 
 def _plaintext(gateway: TenantGateway, routes: Iterable[Route]) -> tuple[RouteId, ...]:

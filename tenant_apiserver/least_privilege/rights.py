@@ -73,6 +73,13 @@ def _at_home(name: str) -> Place:
 
 
 _OWNED = Place(expression=limits.has_tenantgateway_owner("variables.target"), words="objects that a TenantGateway owns")
+_WHY_FINALIZERS = (
+    "A cluster with the plugin OwnerReferencesPermissionEnforcement asks for it when an owned object is created with "
+    "blockOwnerDeletion."
+)
+_OWNED_OBJECTS = {
+    "update": "tests/e2e/privilege/test_rights_are_used.py::test_owned_objects_need_the_right_to_the_owners_finalizers"
+}
 RIGHTS: Sequence[Right] = (
     Right(
         role=CLUSTER_ROLE,
@@ -106,6 +113,15 @@ RIGHTS: Sequence[Right] = (
         why="Each Tenant has a Namespace. Namespaces that tenants' Gateways serve get a label.",
         remains="Delete the Namespaces of all tenants with all that is in them. Move hosts between tenants, and let "
         "routes of any Namespace attach to any tenant's Gateway.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group=_CORE,
+        resources=["namespaces/finalizers"],
+        verbs=["update"],
+        why=_WHY_FINALIZERS,
+        remains="Nothing: the subresource does not exist.",
+        proofs=_OWNED_OBJECTS,
     ),
     Right(
         role=CLUSTER_ROLE,
@@ -213,13 +229,9 @@ RIGHTS: Sequence[Right] = (
         group=_OURS,
         resources=["tenantgateways/finalizers"],
         verbs=["update"],
-        why="A cluster with the plugin OwnerReferencesPermissionEnforcement asks for it when an owned object is "
-        "created with blockOwnerDeletion.",
+        why=_WHY_FINALIZERS,
         remains="Nothing: the subresource does not exist.",
-        proofs={
-            "update": "tests/e2e/privilege/test_rights_are_used.py::"
-            "test_owned_objects_need_the_right_to_the_owners_finalizers"
-        },
+        proofs=_OWNED_OBJECTS,
     ),
     Right(
         role=CLUSTER_ROLE,

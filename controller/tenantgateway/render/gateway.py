@@ -71,7 +71,7 @@ def _selector(gateway: TenantGateway, listener: PlannedListener) -> dict[str, An
     by_name = {
         "key": NAMESPACE_NAME_LABEL,
         "operator": "In",
-        "values": [gateway.key.namespace, CERT_MANAGER_NAMESPACE],
+        "values": list(dict.fromkeys((gateway.key.namespace, CERT_MANAGER_NAMESPACE))),
     }
     return {"matchLabels": None, "matchExpressions": [by_name]}
 

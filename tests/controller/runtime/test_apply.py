@@ -201,6 +201,22 @@ def test_an_existing_reference_keeps_its_fields() -> None:
     ]
 
 
+def test_an_object_has_one_controller() -> None:
+    """kube-apiserver rejects a second one."""
+    other = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "other", "controller": True}
+    new = {"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "new", "controller": True}
+
+    assert merge_owner_references([other], [new]) == [other, {**new, "controller": False}]
+    assert merge_owner_references([{**new, "uid": "old"}], [new]) == [new]
+
+
+def test_a_reference_of_an_earlier_version_gets_the_missing_fields() -> None:
+    present = {"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "u"}
+    new = {**present, "controller": True, "blockOwnerDeletion": True}
+
+    assert merge_owner_references([present], [new]) == [new]
+
+
 def test_missing_fields_change_no_present_field() -> None:
     desired = {"labels": {"a": "1", "b": "2", "c": None}, "list": [1], "other": "x"}
     current = {"labels": {"a": "9"}, "list": [2]}

@@ -34,7 +34,8 @@ async def test_nested_tenants_get_namespaces_with_the_labels_of_all_ancestors() 
     }
     references = world.namespace("tenant-alpha-beta")["metadata"]["ownerReferences"]
     parent = world.namespace("tenant-alpha")["metadata"]["uid"]
-    assert references == [{"apiVersion": "v1", "kind": "Namespace", "name": "tenant-alpha", "uid": parent}]
+    owner = {"apiVersion": "v1", "kind": "Namespace", "name": "tenant-alpha", "uid": parent}
+    assert references == [{**owner, "controller": True, "blockOwnerDeletion": True}]
     status = world.tenant("beta", "tenant-alpha")["status"]
     assert status["host"] == {"value": "beta.a.example", "namespace": "tenant-alpha"}
     assert status["gateway"] == {"value": True, "namespace": "tenant-alpha"}

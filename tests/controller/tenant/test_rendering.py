@@ -94,7 +94,16 @@ def test_a_new_namespace_has_the_labels_and_the_owner_of_its_tenant() -> None:
                 "tenant.cozystack.io/tenant-alpha": "",
                 "tenant.cozystack.io/tenant-root": "",
             },
-            "ownerReferences": [{"apiVersion": "v1", "kind": "Namespace", "name": "tenant-root", "uid": "u-root"}],
+            "ownerReferences": [
+                {
+                    "apiVersion": "v1",
+                    "kind": "Namespace",
+                    "name": "tenant-root",
+                    "uid": "u-root",
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
         }
     }
 

@@ -115,6 +115,29 @@ def test_dns01_has_one_certificate_for_all_names() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("hostname", "told"),
+    [
+        ("foo.example.com", False),
+        ("a.foo.example.com", False),
+        ("*.foo.example.com", False),
+        ("a.b.foo.example.com", True),
+        ("*.b.foo.example.com", True),
+        ("a.alice.foo.example.com", False),
+        ("a.b.alice.foo.example.com", True),
+    ],
+)
+def test_a_route_is_told_that_the_certificate_does_not_have_its_hostname(hostname: str, told: bool) -> None:
+    """The wildcard listener matches any number of labels, the wildcard in the certificate one."""
+    children, claimed = inheriting("alice.foo.example.com"), route("tenant-foo", "deep", hostname)
+    plan = planned(gateway(cert_mode="dns01"), claimed, inheriting=children)
+    assert [(each.hostname, each.reason, each.route) for each in plan.omitted] == (
+        [(hostname, "NotInCertificate", claimed.id)] if told else []
+    )
+    existing_secret = gateway(cert_mode="existingSecret", wildcard_secret="ours")
+    assert planned(existing_secret, claimed, inheriting=children).omitted == ()
+
+
 def test_another_child_does_not_reorder_the_dns_names() -> None:
     before = planned(gateway(cert_mode="dns01"), inheriting=inheriting("d.foo.example.com", "b.foo.example.com"))
     children = inheriting("c.foo.example.com", "b.foo.example.com", "d.foo.example.com")

@@ -110,6 +110,14 @@ def test_the_redirect_is_the_same_in_each_mode(mode: str) -> None:
     assert_admitted(HTTPROUTE_CRD, rendered, api_version=GATEWAY_API, kind="HTTPRoute")
 
 
+def test_a_gateway_in_the_namespace_of_cert_manager_names_it_once() -> None:
+    """kube-apiserver would keep the duplicate, and each comparison would differ for a reader of the object."""
+    listeners = render_gateway(gateway("cozy-cert-manager"), planned(gateway("cozy-cert-manager")))["spec"]["listeners"]
+    (http,) = [each for each in listeners if each["name"] == "http"]
+    (by_name,) = http["allowedRoutes"]["namespaces"]["selector"]["matchExpressions"]
+    assert by_name["values"] == ["cozy-cert-manager"]
+
+
 def dns01(provider: str, **settings: object) -> TenantGateway:
     block = {"provider": provider, **({provider: settings} if settings else {})}
     return gateway(cert_mode="dns01", dns01=block)

@@ -118,12 +118,17 @@ def test_owned_objects_need_the_right_to_the_owners_finalizers(
         admin = Client(running.url, running.admin.tls, {})
         admin.request("POST", "/api/v1/namespaces", {"metadata": {"name": ROOT}}).expect(201)
         _create_tenantgateways(admin)
-        owner = {"apiVersion": "gateway.cozystack.io/v1alpha1", "kind": "TenantGateway", "name": "g", "uid": "u"}
-        body = {"metadata": {"name": "owned", "ownerReferences": [{**owner, "blockOwnerDeletion": True}]}}
+        gateway = {"apiVersion": "gateway.cozystack.io/v1alpha1", "kind": "TenantGateway", "name": "g", "uid": "u"}
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "name": ROOT, "uid": "u"}
         path = f"/api/v1/namespaces/{ROOT}/serviceaccounts"
-        for user, without in (("complete", ()), ("lacking", ("tenantgateways/finalizers",))):
-            writer = Client(running.url, running.identity(user).tls, {})
-            assert _is_allowed(admin, user, writer, path, body, *without) == (not without)
+        for owner, right in ((gateway, "tenantgateways/finalizers"), (namespace, "namespaces/finalizers")):
+            body = {"metadata": {"name": "owned", "ownerReferences": [{**owner, "blockOwnerDeletion": True}]}}
+            for user, without in (
+                (f"complete-{owner['kind'].lower()}", ()),
+                (f"lacking-{owner['kind'].lower()}", (right,)),
+            ):
+                writer = Client(running.url, running.identity(user).tls, {})
+                assert _is_allowed(admin, user, writer, path, body, *without) == (not without), user
     finally:
         running.stop()
 
