@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from apiserver.meta.go_quote import go_quote
+from apiserver.meta.name_validation import path_segment_errors
 from apiserver.meta.resource import GroupKind, GroupResource
 
 # field.ErrorType (the reason of the cause) -> text
@@ -144,10 +146,19 @@ def from_status(document: Mapping[str, Any], code: int) -> StatusError:
     )
 
 
+def require_path_segment(name: str) -> None:
+    """Raises BadRequest for a name that no object can have, as kube-apiserver's storage does before it reads."""
+    if problems := path_segment_errors(name):
+        raise BadRequest(f"Name parameter invalid: {go_quote(name)}: {problems[0]}")
+
+
 class NotFound(StatusError):
     def __init__(self, resource: GroupResource, name: str) -> None:
         super().__init__(
-            404, "NotFound", f'{resource} "{name}" not found', details=_details(resource.group, resource.resource, name)
+            404,
+            "NotFound",
+            f"{resource} {go_quote(name)} not found",
+            details=_details(resource.group, resource.resource, name),
         )
 
 
@@ -157,7 +168,7 @@ class AlreadyExists(StatusError):
         super().__init__(
             409,
             "AlreadyExists",
-            f'{prefix}{resource} "{name}" already exists',
+            f"{prefix}{resource} {go_quote(name)} already exists",
             details=_details(resource.group, resource.resource, name),
         )
 
@@ -167,7 +178,8 @@ class GenerateNameExhausted(StatusError):
         super().__init__(
             409,
             "AlreadyExists",
-            f'{resource} "{name}" already exists, the server was not able to generate a unique name for the object',
+            f"{resource} {go_quote(name)} already exists, "
+            "the server was not able to generate a unique name for the object",
             details=_details(resource.group, resource.resource, name),
             retry_after=1,
         )
@@ -181,7 +193,7 @@ class Conflict(StatusError):
         super().__init__(
             409,
             "Conflict",
-            f'Operation cannot be fulfilled on {resource} "{name}": {why}',
+            f"Operation cannot be fulfilled on {resource} {go_quote(name)}: {why}",
             details=_details(resource.group, kind, name),
         )
 
@@ -205,7 +217,7 @@ class Invalid(StatusError):
         summary = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
         details = _details(kind.group, kind.kind, name)
         details["causes"] = causes
-        super().__init__(422, "Invalid", f'{kind} "{name}" is invalid: {summary}', details=details)
+        super().__init__(422, "Invalid", f"{kind} {go_quote(name)} is invalid: {summary}", details=details)
         self.errors = tuple(errors)
 
 
@@ -228,7 +240,7 @@ class Forbidden(StatusError):
         details = _details(resource.group, resource.resource, name)
         if causes:
             details["causes"] = [dict(cause) for cause in causes]
-        subject = f'{resource} "{name}"' if name else str(resource)
+        subject = f"{resource} {go_quote(name)}" if name else str(resource)
         super().__init__(403, "Forbidden", f"{subject} is forbidden: {why}", details=details)
 
 

@@ -1,4 +1,4 @@
-"""Validation of DNS names, with the texts of k8s.io/apimachinery/pkg/util/validation (WIRE-D40)."""
+"""Validation of names, with the texts of k8s.io/apimachinery/pkg/util/validation (WIRE-D40)."""
 
 from __future__ import annotations
 
@@ -26,6 +26,14 @@ def dns1123_label_errors(name: str) -> list[str]:
 def dns1123_subdomain_errors(name: str) -> list[str]:
     """Returns the errors of a DNS subdomain, such as the names of most objects."""
     return _errors(name, 253, _SUBDOMAIN_PATTERN, _SUBDOMAIN_TEXT)
+
+
+def path_segment_errors(name: str) -> list[str]:
+    """Returns the reasons why `name` cannot be a path segment. Names of RBAC's kinds have no other rule: `system:x` is
+    valid."""
+    if name in (".", ".."):
+        return [f"may not be '{name}'"]
+    return [f"may not contain '{character}'" for character in "/%" if character in name]
 
 
 def _errors(name: str, limit: int, pattern: re.Pattern[str], text: str) -> list[str]:

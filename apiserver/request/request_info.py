@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from urllib.parse import unquote, unquote_plus
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
 _COLLECTION_VERBS = {"get": "list", "delete": "deletecollection"}
 _FALSE = ("0", "false")
+_INVALID_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class Query:
@@ -74,9 +76,12 @@ class RequestInfo:
 
 
 def parse_request_info(method: str, raw_path: str, query: Query) -> RequestInfo:
-    """Parses a method and an escaped path without its query. Raises ValueError for an invalid escape."""
-    path = unquote(raw_path)
-    parts = [unquote(part, errors="strict") for part in raw_path.strip("/").split("/")]
+    """Parses a method and an escaped path without its query. Raises ValueError for an invalid escape.
+
+    As in Go, the path is split after it has been decoded: `x%2Fstatus` is the status of x.
+    """
+    path = raw_path if raw_path.isascii() and "%" not in raw_path else _decoded(raw_path)
+    parts = path.strip("/").split("/")
     non_resource = RequestInfo(method=method, path=path, verb=method.lower())
     if parts[0] == "apis" and len(parts) >= 4:
         group, version, rest = parts[1], parts[2], parts[3:]
@@ -117,6 +122,15 @@ def parse_request_info(method: str, raw_path: str, query: Query) -> RequestInfo:
         collection_path=collection,
         extra_parts=tuple(rest[3:]),
     )
+
+
+def _decoded(raw_path: str) -> str:
+    """The path without escapes. Bytes that are not UTF-8 become U+FFFD, as in the JSON that Go writes; no object has
+    such a name. Raises ValueError."""
+    if _INVALID_ESCAPE.search(raw_path):
+        raise ValueError("invalid escape in a path")
+    # the HTTP parser has decoded other bytes with surrogates
+    return unquote(raw_path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"), errors="replace")
 
 
 def _single_name(field_selector: str) -> str:

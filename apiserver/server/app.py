@@ -96,9 +96,12 @@ class _Dispatcher:
         info = context.info
         if info.malformed:
             # rejected only here, behind the filters, so that the request is counted, logged and audited (WIRE-B19)
-            raise errors.BadRequest("the path of the request is not UTF-8")
+            raise errors.BadRequest("the path of the request has an invalid escape")
         if not info.is_resource:
             return await self._respond_outside_resources(context)
+        if info.path.startswith("//"):
+            # authorization ignores the additional slash, as in kube-apiserver, but nothing is there
+            raise errors.UnknownPath
         return await self._handler_for(info)(context)
 
     def _handler_for(self, info: RequestInfo) -> Handler:

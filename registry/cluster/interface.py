@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import quote
 
 from apiserver.meta import errors
+from apiserver.meta.go_quote import go_quote
 from apiserver.meta.resource import Object
 
 JSON_PATCH: Final = "application/json-patch+json"
@@ -44,8 +45,9 @@ class ClusterResource:
             parts.append(name)
         if subresource:
             parts.append(subresource)
-        if "." in parts or ".." in parts:
-            raise errors.BadRequest(f'"{name or namespace}" may not be part of a path')
+        # kube-apiserver splits the path after it has decoded it, so that no escape protects a slash
+        if any(part in (".", "..") or "/" in part for part in parts):
+            raise errors.BadRequest(f"{go_quote(name or namespace)} may not be part of a path")
         return "/" + "/".join(quote(part, safe="") for part in parts)
 
 

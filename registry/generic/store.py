@@ -61,6 +61,7 @@ class Store(
         return self._strategy.resource
 
     async def get(self, context: RequestContext, key: Key, *, at_least: int = 0) -> CachedObject:
+        errors.require_path_segment(key.name)
         self._backend.before_read(context)
         found = await self._backend.cache.get(key, at_least=at_least)
         if found is None and not await self._backend.confirm_absent(key):
@@ -225,6 +226,7 @@ class Store(
     async def _retry_on_conflict(self, key: Key, attempt: Callable[[bool], Awaitable[T]]) -> T:
         """Returns the result of the first `attempt` without a conflict. The argument of `attempt` is False for the
         first, which may read from the cache, and True for all others, which read from the storage."""
+        errors.require_path_segment(key.name)
         for number in range(_ATTEMPTS):
             retry = number > 0
             try:

@@ -25,6 +25,7 @@ class TenantNamespaces(rest.Getter, rest.Lister, rest.Watcher):
         return self._cache.resource
 
     async def get(self, context: RequestContext, key: Key, *, at_least: int = 0) -> CachedObject:
+        errors.require_path_segment(key.name)
         self._warn(context)
         user_visibility = await self._visibility.for_user(context.user)
         found = await self._cache.get(key, at_least=at_least)

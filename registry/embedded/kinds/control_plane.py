@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from apiserver.meta.name_validation import path_segment_errors
 from apiserver.meta.resource import Column, Schema
 from registry.embedded.kinds import schema_builders as schemas
 from registry.embedded.kinds import table_cells as cells
 from registry.embedded.kinds.kind import CREATED_AT, Kind
-from registry.embedded.kinds.path_segment_name import path_segment_errors
 from registry.embedded.kinds.rbac_validation import RoleBindingValidation, RoleValidation
 from registry.embedded.kinds.schema_builders import (
     INTEGER,

@@ -58,7 +58,20 @@ TENANTS = "/apis/apps.example.org/v1/namespaces/a/things"
             "GET", f"{TENANTS}?fieldSelector=metadata.name=a/b", {"name": ""}, id="an invalid path segment names none"
         ),
         pytest.param(
-            "GET", f"{TENANTS}/a%2Fb", {"verb": "get", "name": "a/b"}, id="an escaped slash stays in its part"
+            "GET", f"{TENANTS}/a%2Fstatus", {"name": "a", "subresource": "status"}, id="an escaped slash is a slash"
+        ),
+        pytest.param(
+            "GET",
+            f"{TENANTS}/a%2F..%2Fb",
+            {"name": "a", "subresource": "..", "extra_parts": ("b",)},
+            id="dots are no directories",
+        ),
+        pytest.param("GET", f"{TENANTS}/a%2F", {"verb": "get", "name": "a"}, id="an escaped slash at the end"),
+        pytest.param("GET", f"{TENANTS}/a%252Fb", {"name": "a%2Fb"}, id="decoded once"),
+        pytest.param("GET", f"{TENANTS}/%ffb", {"name": "\ufffdb"}, id="a byte that is not UTF-8"),
+        pytest.param("GET", f"{TENANTS}/\udcffb", {"name": "\ufffdb"}, id="such a byte without an escape"),
+        pytest.param(
+            "GET", f"{TENANTS}/%c3%a4", {"name": "\u00e4", "path": f"{TENANTS}/\u00e4"}, id="a letter in UTF-8"
         ),
         pytest.param(
             "GET", "/api/v1/namespaces/a", {"resource": "namespaces", "namespace": "a", "name": "a"}, id="a namespace"
@@ -87,9 +100,10 @@ def test_method_and_path_are_parsed_into_request_info(method: str, target: str, 
     assert {key: info[key] for key in expected} == expected
 
 
-def test_an_invalid_escape_is_a_value_error() -> None:
-    with pytest.raises(ValueError, match="utf-8"):
-        parse_request_info("GET", f"{TENANTS}/%ff", Query())
+@pytest.mark.parametrize("escape", ["%", "%f", "%zz", "%u0061"])
+def test_an_invalid_escape_is_a_value_error(escape: str) -> None:
+    with pytest.raises(ValueError, match="invalid escape"):
+        parse_request_info("GET", f"{TENANTS}/{escape}", Query())
 
 
 def test_the_first_of_repeated_parameters_counts() -> None:

@@ -133,10 +133,12 @@ async def test_an_incomplete_list_is_an_error(
 
 
 async def test_a_name_cannot_change_the_path(server: Server, client: HttpClusterClient) -> None:
-    await client.get(HELMRELEASES, "n", "a/../b?x=1")
-    assert server.requests[0][1].endswith("/helmreleases/a%2F..%2Fb%3Fx%3D1")
-    with pytest.raises(BadRequest):
-        await client.get(HELMRELEASES, "n", "..")
+    await client.get(HELMRELEASES, "n", "a?x=1%2F")
+    assert server.requests[0][1].endswith("/helmreleases/a%3Fx%3D1%252F")
+    for name in ("..", ".", "a/status", "a/../b"):
+        with pytest.raises(BadRequest):
+            await client.get(HELMRELEASES, "n", name)
+    assert len(server.requests) == 1
 
 
 async def test_an_error_response_is_raised_as_its_status(server: Server, client: HttpClusterClient) -> None:
