@@ -8,6 +8,7 @@ from typing import Any
 
 from admission.namespace_source import NamespaceSource
 from admission.plugin_rule import TENANTS, PluginRule
+from admission.tenant.disclosure import MASTERS_ONLY, Disclosure
 from apiserver.admission import Attributes
 from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
@@ -33,27 +34,31 @@ def is_foreground(tenant: TenantSummary, options: Mapping[str, Any]) -> bool:
     return policy == "Foreground" or (undecided and tenant.foreground)
 
 
+def is_refused(tenant: TenantSummary, children: Sequence[TenantSummary], *, foreground: bool) -> bool:
+    """True for the root Tenant, and for one with children unless a cascading deletion is requested."""
+    return tenant.is_root or (bool(children) and not foreground and not tenant.allow_cascade)
+
+
 def deletion_error(
-    tenant: TenantSummary, children: Sequence[TenantSummary], *, foreground: bool, finalizes: bool = True
-) -> StatusError | None:
-    """403 for the root Tenant; 409 with the names of the children for a Tenant that has some, unless a cascading
-    deletion is requested. How to request one is told only if a controller `finalizes` Tenants, which deletes their
-    children."""
+    tenant: TenantSummary, *, visible: Sequence[TenantSummary], all_visible: bool, finalizes: bool = True
+) -> StatusError:
+    """The refusal: 403 for the root Tenant, else 409. It names the `visible` children, and does not count those that
+    the caller may not get (ATTACK-15). How to have them deleted is told only if a controller `finalizes` Tenants, which
+    deletes their children."""
     if tenant.is_root:
         return errors.Forbidden(TENANTS, tenant.key.name, "the root tenant cannot be deleted")
-    if not children or foreground or tenant.allow_cascade:
-        return None
-    return errors.Conflict(
-        TENANTS,
-        tenant.key.name,
-        f"the tenant has child tenants: {_names(children)}; delete them first{_CASCADE_HINT if finalizes else ''}",
-    )
+    remedies = f"delete them first{_CASCADE_HINT if finalizes else ''}"
+    return errors.Conflict(TENANTS, tenant.key.name, f"the tenant has {_describe(visible, all_visible)}; {remedies}")
 
 
-def _names(children: Sequence[TenantSummary]) -> str:
-    names = [each.key.name for each in children]
+def _describe(visible: Sequence[TenantSummary], all_visible: bool) -> str:
+    if not visible:
+        return "sub-tenants that you may not see"
+    names = [each.key.name for each in visible]
     more = len(names) - _NAMED_CHILDREN
-    return ", ".join(names[:_NAMED_CHILDREN]) + (f" and {more} more" if more > 0 else "")
+    listed = ", ".join(names[:_NAMED_CHILDREN]) + (f" and {more} more" if more > 0 else "")
+    others = "" if all_visible else ", and others that you may not see"
+    return f"child tenants: {listed}{others}"
 
 
 class TenantDeletion:
@@ -63,10 +68,18 @@ class TenantDeletion:
     name = "TenantDeletion"
     _rule = PluginRule(TENANTS, frozenset(("DELETE",)))
 
-    def __init__(self, *, tree: BaseTenantTree, namespaces: NamespaceSource, finalizes: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        tree: BaseTenantTree,
+        namespaces: NamespaceSource,
+        finalizes: bool = True,
+        disclosure: Disclosure = MASTERS_ONLY,
+    ) -> None:
         self._tree = tree
         self._namespaces = namespaces
         self._finalizes = finalizes
+        self._disclosure = disclosure
 
     def handles(self, attributes: Attributes) -> bool:
         return self._rule.matches(attributes)
@@ -77,10 +90,14 @@ class TenantDeletion:
         if self._belongs_to_running_deletion(attributes.user.name, tenant):
             return
         children = self._tree.children(tenant.namespace)
-        foreground = is_foreground(tenant, attributes.options)
-        error = deletion_error(tenant, children, foreground=foreground, finalizes=self._finalizes)
-        if error is not None and not await self._is_namespace_being_deleted(tenant.key.namespace):
-            raise error
+        if not is_refused(tenant, children, foreground=is_foreground(tenant, attributes.options)):
+            return
+        if await self._is_namespace_being_deleted(tenant.key.namespace):
+            return
+        visible = await self._disclosure.visible(attributes.user, children)
+        raise deletion_error(
+            tenant, visible=visible, all_visible=len(visible) == len(children), finalizes=self._finalizes
+        )
 
     def _belongs_to_running_deletion(self, user: str, tenant: TenantSummary) -> bool:
         """True if the namespace, or the parent together with its children, is being deleted already."""

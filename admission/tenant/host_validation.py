@@ -1,14 +1,18 @@
 """Validates spec.host: canonical when set, short enough for a label (FACT-6), and unique among Tenants (ATTACK-08).
 
-Only what the write changes is validated; a value that is already stored passes. Error messages name no other Tenant
-(ATTACK-15).
+Only what the write changes is validated; a value that is already stored passes. Error messages do not name the Tenant
+that has a host, and a descendant, whose host begins with its name, only to who may get it (ATTACK-15).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from admission.tenant.disclosure import MASTERS_ONLY, Disclosure
 from admission.tenant.spec_validation import TenantSpecValidation
-from apiserver.meta.errors import FieldError, invalid
+from apiserver.meta.errors import FieldError, forbidden, invalid
 from apiserver.meta.resource import Key
+from apiserver.request.context import User
 from registry.names import MAX_LABEL_VALUE, host_errors
 from registry.tenant.summary import TenantSummary
 from registry.tenant.tree import ChangedTree, TenantTree, effective_host
@@ -16,17 +20,27 @@ from registry.tenant.tree import ChangedTree, TenantTree, effective_host
 _FIELD = "spec.host"
 
 
-def validate_host_change(tree: TenantTree, new: TenantSummary, old: TenantSummary | None) -> list[FieldError]:
-    """Errors of the effective hosts that result from the write; `old` is None on create."""
+@dataclass(frozen=True, slots=True)
+class HostProblem:
+    """A problem of the effective host of `tenant`, which is the written one or a descendant."""
+
+    tenant: Key
+    error: FieldError
+
+
+def validate_host_change(tree: TenantTree, new: TenantSummary, old: TenantSummary | None) -> list[HostProblem]:
+    """Problems of the effective hosts that result from the write; `old` is None on create."""
     if new.host and (old is None or new.host != old.host):
-        spelling_errors = [invalid(_FIELD, new.host, problem) for problem in host_errors(new.host)]
+        spelling_errors = [
+            HostProblem(new.key, invalid(_FIELD, new.host, problem)) for problem in host_errors(new.host)
+        ]
         if spelling_errors:
             return spelling_errors
     changes = changed_effective_hosts(tree, new, old)
     own = changes.get(new.key, "")
     if len(own) > MAX_LABEL_VALUE:
         why = f"the effective host has {len(own)} characters, and must have no more than {MAX_LABEL_VALUE}"
-        return [invalid(_FIELD, own, why)]
+        return [HostProblem(new.key, invalid(_FIELD, own, why))]
     return _duplicates(tree, changes)
 
 
@@ -45,12 +59,12 @@ def changed_effective_hosts(tree: TenantTree, new: TenantSummary, old: TenantSum
     return changes
 
 
-def _duplicates(tree: TenantTree, changes: dict[Key, str]) -> list[FieldError]:
-    """An error for each changed host that already belongs to a Tenant whose host does not change. The changed hosts
+def _duplicates(tree: TenantTree, changes: dict[Key, str]) -> list[HostProblem]:
+    """A problem for each changed host that already belongs to a Tenant whose host does not change. The changed hosts
     cannot collide: each is a different chain of names before the same domain, and no name contains a dot."""
     return [
-        FieldError("FieldValueDuplicate", _FIELD, host, "another tenant has this host")
-        for host in changes.values()
+        HostProblem(key, FieldError("FieldValueDuplicate", _FIELD, host, "another tenant has this host"))
+        for key, host in changes.items()
         if any(each.key not in changes for each in tree.tenants_with_host(host))
     ]
 
@@ -58,7 +72,17 @@ def _duplicates(tree: TenantTree, changes: dict[Key, str]) -> list[FieldError]:
 class TenantHosts(TenantSpecValidation):
     name = "TenantHosts"
 
-    def _field_errors(self, new: TenantSummary, old: TenantSummary | None) -> list[FieldError]:
+    def __init__(self, *, tree: TenantTree, disclosure: Disclosure = MASTERS_ONLY) -> None:
+        super().__init__(tree=tree)
+        self._disclosure = disclosure
+
+    async def _field_errors(self, new: TenantSummary, old: TenantSummary | None, user: User) -> list[FieldError]:
         if old is not None and old.host == new.host:
             return []
-        return validate_host_change(self._tree, new, old)
+        problems = validate_host_change(self._tree, new, old)
+        inherited = [each.tenant for each in problems if each.tenant != new.key]
+        told = {new.key, *(await self._disclosure.names(user, inherited))}
+        found = [each.error for each in problems if each.tenant in told]
+        if len(found) < len(problems):
+            found.append(forbidden(_FIELD, "another tenant has a host that a sub-tenant would inherit"))
+        return found

@@ -9,6 +9,7 @@ from admission.complete_caches import CompleteCaches
 from admission.namespace_lifecycle import NamespaceLifecycle
 from admission.namespace_source import NamespaceSource
 from admission.tenant.deletion import TenantDeletion
+from admission.tenant.disclosure import MASTERS_ONLY, Disclosure
 from admission.tenant.host_policy import TenantHostPolicy
 from admission.tenant.host_validation import TenantHosts
 from admission.tenant.placement import TenantPlacement
@@ -25,6 +26,7 @@ def tenant_plugins(
     caches: CompleteCaches,
     owners: Sequence[Plugin] = (),
     finalizes: bool = True,
+    disclosure: Disclosure = MASTERS_ONLY,
 ) -> tuple[Plugin, ...]:
     """`cache` is the watch cache that feeds `tree`, and `caches` are all caches that a plugin of the chain reads.
     `owners` are the plugins for owners and deletion with children; they and the host policy run before the others of
@@ -37,7 +39,7 @@ def tenant_plugins(
         TenantHostPolicy(),
         TreeGuard(cache=cache, caches=caches),
         TenantPlacement(tree=tree),
-        TenantHosts(tree=tree),
-        TenantQuota(tree=tree),
-        TenantDeletion(tree=tree, namespaces=namespaces, finalizes=finalizes),
+        TenantHosts(tree=tree, disclosure=disclosure),
+        TenantQuota(tree=tree, disclosure=disclosure),
+        TenantDeletion(tree=tree, namespaces=namespaces, finalizes=finalizes, disclosure=disclosure),
     )

@@ -7,15 +7,18 @@ of its children's claims. The children of a Tenant that declares an amount may n
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from admission.tenant.disclosure import MASTERS_ONLY, Disclosure
 from admission.tenant.spec_validation import TenantSpecValidation
 from apiserver.meta.errors import FieldError, forbidden
 from apiserver.meta.resource import Key
+from apiserver.request.context import User
 from registry import quantity
 from registry.tenant.summary import TenantSummary
-from registry.tenant.tree import BaseTenantTree, ChangedTree
+from registry.tenant.tree import BaseTenantTree, ChangedTree, TenantTree
 
 _NANO = 10**9
 # aliases in a ResourceQuota: Kubernetes counts requests under both names
@@ -95,8 +98,8 @@ def _declared(tenant: TenantSummary) -> Mapping[str, int]:
     return found
 
 
-def validate_quota_change(tree: BaseTenantTree, new: TenantSummary, old: TenantSummary | None) -> list[FieldError]:
-    """The errors of a write; `old` is None on create, and `tree` is the tree before it.
+def validate_quota_change(tree: BaseTenantTree, new: TenantSummary, old: TenantSummary | None) -> list[QuotaProblem]:
+    """The problems of a write; `old` is None on create, and `tree` is the tree before it.
 
     Only an excess that the write makes worse is rejected: an existing one may shrink in steps.
     """
@@ -108,12 +111,11 @@ def validate_quota_change(tree: BaseTenantTree, new: TenantSummary, old: TenantS
         spelled_keys.update({canonical_key(key): key for key in sorted(tenant.quotas if tenant is not None else ())})
     changed = {key for key in spelled_keys if declared_before.get(key) != declared.get(key)}
     claimed = after.claimed_below(new, changed)
-    problems: dict[str, str] = {}
+    problems: dict[str, _BelowChildren | _AboveLimit] = {}
     for key in changed & declared.keys():
         raised = key in declared_before and declared[key] > declared_before[key]
         if claimed.get(key, 0) > declared[key] and not raised:
-            less, sum_of_children = _amount_text(declared[key]), _amount_text(claimed[key])
-            problems[key] = f"{less} is less than the {sum_of_children} that child tenants declare"
+            problems[key] = _BelowChildren(declared[key], claimed[key])
     claimed_before = before.claimed_below(new, changed - declared_before.keys())
     claims = {key: declared.get(key, claimed.get(key, 0)) for key in changed - problems.keys()}
     growing = {key for key, claim in claims.items() if claim > declared_before.get(key, claimed_before.get(key, 0))}
@@ -121,14 +123,51 @@ def validate_quota_change(tree: BaseTenantTree, new: TenantSummary, old: TenantS
         total, limits = after.claimed_below(ancestor, keys), after.declared(ancestor)
         for key in keys:
             if (excess := total.get(key, 0) - limits[key]) > 0:
-                problems[key] = _exceeded_message(ancestor, new, claims[key], excess)
-    return [forbidden(f"spec.resourceQuotas[{spelled_keys[key]}]", problems[key]) for key in sorted(problems)]
+                problems[key] = _AboveLimit(claims[key], max(0, claims[key] - excess), ancestor, new)
+    return [QuotaProblem(f"spec.resourceQuotas[{spelled_keys[key]}]", problems[key]) for key in sorted(problems)]
 
 
-def _exceeded_message(ancestor: TenantSummary, new: TenantSummary, claim: int, excess: int) -> str:
-    whose = "the parent tenant" if ancestor.namespace == new.key.namespace else "the nearest ancestor that declares it"
-    left = _amount_text(max(0, claim - excess))
-    return f"{_amount_text(claim)} is more than the {left} that is left of the quota of {whose}"
+@dataclass(frozen=True, slots=True)
+class _BelowChildren:
+    """The Tenant declares less than its children do."""
+
+    declared: int
+    sum_of_children: int
+
+    def text(self, *, tells_amount: bool) -> str:
+        whose = f"the {_amount_text(self.sum_of_children)} that" if tells_amount else "what"
+        return f"{_amount_text(self.declared)} is less than {whose} child tenants declare"
+
+
+@dataclass(frozen=True, slots=True)
+class _AboveLimit:
+    """The Tenant claims more than is left of the quota of `ancestor`."""
+
+    claim: int
+    left: int
+    ancestor: TenantSummary
+    tenant: TenantSummary
+
+    def text(self, *, tells_amount: bool) -> str:
+        is_parent = self.ancestor.namespace == self.tenant.key.namespace
+        whose = "the parent tenant" if is_parent else "the nearest ancestor that declares it"
+        left = f"the {_amount_text(self.left)} that" if tells_amount else "what"
+        return f"{_amount_text(self.claim)} is more than {left} is left of the quota of {whose}"
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaProblem:
+    """A quota that does not fit."""
+
+    field: str
+    problem: _BelowChildren | _AboveLimit
+
+    def __str__(self) -> str:
+        return str(self.error(tells_amount=True))
+
+    def error(self, *, tells_amount: bool) -> FieldError:
+        """The amount that is left, or declared by others, is told only to who may know it."""
+        return forbidden(self.field, self.problem.text(tells_amount=tells_amount))
 
 
 def _amount_text(amount: int) -> str:
@@ -138,5 +177,20 @@ def _amount_text(amount: int) -> str:
 class TenantQuota(TenantSpecValidation):
     name = "TenantQuota"
 
-    def _field_errors(self, new: TenantSummary, old: TenantSummary | None) -> list[FieldError]:
-        return validate_quota_change(self._tree, new, old)
+    def __init__(self, *, tree: TenantTree, disclosure: Disclosure = MASTERS_ONLY) -> None:
+        super().__init__(tree=tree)
+        self._disclosure = disclosure
+
+    async def _field_errors(self, new: TenantSummary, old: TenantSummary | None, user: User) -> list[FieldError]:
+        return [
+            each.error(tells_amount=await self._tells_amount(each, new, user))
+            for each in validate_quota_change(self._tree, new, old)
+        ]
+
+    async def _tells_amount(self, found: QuotaProblem, new: TenantSummary, user: User) -> bool:
+        match found.problem:
+            case _AboveLimit(ancestor=ancestor):
+                return await self._disclosure.tells_amount_of(user, ancestor)
+            case _:
+                namespaces = {each.key.namespace for each in self._tree.descendants(new)}
+                return await self._disclosure.tells_amounts_in(user, sorted(namespaces))

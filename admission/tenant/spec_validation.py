@@ -9,6 +9,7 @@ from admission.plugin_rule import TENANTS, WRITES, PluginRule, name_for_errors
 from apiserver.admission import Attributes
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
+from apiserver.request.context import User
 from registry.tenant.summary import TenantSummary, summarize
 from registry.tenant.tree import TenantTree
 
@@ -30,9 +31,9 @@ class TenantSpecValidation(ABC):
     async def validate(self, attributes: Attributes) -> None:
         assert attributes.object is not None
         old = summarize(attributes.old_object) if attributes.old_object is not None else None
-        if field_errors := self._field_errors(summarize(attributes.object), old):
+        if field_errors := await self._field_errors(summarize(attributes.object), old, attributes.user):
             raise errors.Invalid(attributes.resource.group_kind, name_for_errors(attributes), field_errors)
 
     @abstractmethod
-    def _field_errors(self, new: TenantSummary, old: TenantSummary | None) -> Sequence[FieldError]:
-        """The errors that the write introduces; `old` is None on create."""
+    async def _field_errors(self, new: TenantSummary, old: TenantSummary | None, user: User) -> Sequence[FieldError]:
+        """The errors that the write introduces, with what `user` may know of them; `old` is None on create."""

@@ -176,9 +176,12 @@ class LimitRangeSettings(_Section):
 
 
 class TenantSettings(_Section):
-    """`chart` is `flux` if Flux installs Cozystack's chart, which creates the same objects as we do."""
+    """`chart` is `flux` if Flux installs Cozystack's chart, which creates the same objects as we do. With
+    `quota_messages: amounts`, a refusal tells what is left of a quota to users who may get the Tenant that declares
+    it."""
 
     chart: Literal["none", "flux"] = "none"
+    quota_messages: Literal["amounts", "plain"] = "amounts"
     limit_range: LimitRangeSettings = LimitRangeSettings()
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from admission.chain import Chain, DurationObserver, Plugin
 from admission.complete_caches import CompleteCaches
 from admission.namespace_source import ClusterNamespaces, NamespaceSource
+from admission.tenant.disclosure import Disclosure
 from admission.tenant.plugins import tenant_plugins
 from apiserver import rest
 from apiserver.authorization.authorizer import Authorizer
@@ -70,11 +71,11 @@ def tenant_api(
 ) -> TenantApi:
     """Builds the Tenant API over a cluster; the caller runs its informers.
 
-    `root_host` is the domain of the root tenant if the settings have none. `authorizer` decides about the requests, and
-    about the rights that some changes of Tenants need besides. The plugins of `cluster_admission` run after
-    those of Tenants, and read the caches of `admission_informers`. `reviews` decides about visibility; without it the
-    cluster's RBAC objects do. With `finalizer`, new Tenants get a finalizer, which a running controller must remove
-    when they are deleted.
+    `root_host` is the domain of the root tenant if the settings have none. `authorizer` decides about the requests,
+    about the rights that some changes of Tenants need besides, and what refusals may tell. The plugins of
+    `cluster_admission` run after those of Tenants, and read the caches of `admission_informers`. `reviews` decides
+    about visibility; without it the cluster's RBAC objects do. With `finalizer`, new Tenants get a finalizer, which a
+    running controller must remove when they are deleted.
     """
     strategy, limits = TenantStrategy(), history or HistoryLimits()
     namespace_cache = WatchCache(tenant_namespace_resource(), history=limits)
@@ -99,8 +100,17 @@ def tenant_api(
         namespaces=source,
         visible_namespaces=visibility.namespaces,
     )
+    disclosure = Disclosure(authorizer, tells_amounts=lambda: settings.current.tenants.quota_messages == "amounts")
     plugins = (
-        *tenant_plugins(tree=tree, cache=cache, namespaces=source, caches=caches, owners=owners, finalizes=finalizer),
+        *tenant_plugins(
+            tree=tree,
+            cache=cache,
+            namespaces=source,
+            caches=caches,
+            owners=owners,
+            finalizes=finalizer,
+            disclosure=disclosure,
+        ),
         *cluster_admission(source),
     )
     return TenantApi(

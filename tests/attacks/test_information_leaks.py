@@ -210,6 +210,41 @@ def test_a_host_conflict_does_not_name_the_other_tenant(
     assert not any(word in text for word in (bob.namespace, bob.child, bob.tenant, bob.user))
 
 
+def test_a_deletion_does_not_name_children_that_the_caller_may_not_get(
+    alice: TenantAdmin, tenants: Tenants, cluster: E2eCluster
+) -> None:
+    """Alice may delete her child Tenant, but not get its children until she is granted that."""
+    inner = tenants.get(alice.child, alice.namespace)["status"]["namespace"]
+    tenants.wait_for_namespace(inner)
+    hidden = [tenants.create(inner)["metadata"]["name"] for _ in range(2)]
+    refused = alice.client.request("DELETE", alice.child_path).expect(409)
+    assert "the tenant has sub-tenants that you may not see; delete them first" in refused["message"]
+    assert not any(name in str(refused) for name in hidden)
+    cluster.grant(alice.user, ROLE, inner)
+
+    def named() -> bool:
+        message: str = alice.client.request("DELETE", alice.child_path).expect(409)["message"]
+        return all(name in message for name in hidden)
+
+    wait_until("the children are named", named, seconds=PATIENCE)
+
+
+def test_a_quota_refusal_tells_what_is_left_only_to_who_may_get_the_parent(
+    alice: TenantAdmin, tenants: Tenants, unique: str
+) -> None:
+    """Alice may not get her own Tenant, which is in the root namespace, so she does not learn what her other children
+    leave of its quota; the administrator does."""
+    tenants.patch(alice.tenant, {"spec": {"resourceQuotas": {"cpu": "10"}}})
+    tenants.patch(alice.child, {"spec": {"resourceQuotas": {"cpu": "7"}}}, alice.namespace)
+    body = manifest(missing_name(unique), alice.namespace, spec={"resourceQuotas": {"cpu": "5"}})
+    refused, told = (
+        client.request("POST", alice.children, body, query={"dryRun": "All"}).expect(422)["message"]
+        for client in (alice.client, tenants.client)
+    )
+    assert "5 is more than what is left of the quota of the parent tenant" in refused
+    assert "5 is more than the 3 that is left of the quota of the parent tenant" in told
+
+
 AMBIGUOUS_NAMES = [
     "a-b",
     "a--b",

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -9,6 +9,7 @@ from admission.tenant.deletion import TenantDeletion, deletion_error
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 from apiserver.request.context import User
+from registry.tenant.summary import TenantSummary
 from registry.tenant.tree import TenantTree
 from tests.tenant_objects import ADMIN, FakeNamespaces, attributes, root_summary, tenant, tenant_summary, tree_of
 
@@ -51,17 +52,37 @@ async def test_deleting_a_tenant_with_children_fails_with_409_and_their_names() 
 
 
 def test_without_a_controller_that_deletes_children_the_refusal_does_not_tell_how_to_have_them_deleted() -> None:
-    error = deletion_error(FAMILY[0], FAMILY[1:], foreground=False, finalizes=False)
-    assert error is not None
+    error = deletion_error(FAMILY[0], visible=FAMILY[1:], all_visible=True, finalizes=False)
     assert error.message.endswith("the tenant has child tenants: b, c; delete them first")
 
 
 def test_at_most_ten_children_are_named() -> None:
     children = [tenant_summary(f"t{number:02}", "tenant-alpha") for number in range(12)]
-    error = deletion_error(tenant_summary("alpha"), children, foreground=False)
+    error = deletion_error(tenant_summary("alpha"), visible=children, all_visible=True)
 
-    assert error is not None
     assert "t00, t01, t02, t03, t04, t05, t06, t07, t08, t09 and 2 more;" in error.message
+
+
+@pytest.mark.parametrize(
+    ("visible", "described"),
+    [
+        pytest.param(FAMILY[1:], "the tenant has child tenants: b, c; ", id="all"),
+        pytest.param(FAMILY[1:2], "the tenant has child tenants: b, and others that you may not see; ", id="some"),
+        pytest.param((), "the tenant has sub-tenants that you may not see; ", id="none"),
+    ],
+)
+def test_only_children_that_the_caller_may_get_are_named_or_counted(
+    visible: Sequence[TenantSummary], described: str
+) -> None:
+    """ATTACK-15."""
+    error = deletion_error(FAMILY[0], visible=visible, all_visible=len(visible) == 2)
+    assert described in error.message
+
+
+async def test_a_user_without_rights_learns_only_that_there_are_children() -> None:
+    with pytest.raises(StatusError, match="has sub-tenants that you may not see; delete them first") as caught:
+        await delete(tree_of(*FAMILY), user=User(name="alice", groups=("system:authenticated",)))
+    assert "b, c" not in caught.value.message
 
 
 @pytest.mark.parametrize(
@@ -150,7 +171,7 @@ async def test_the_finalizer_of_a_foreground_deletion_counts_unless_the_options_
 async def test_a_service_account_of_another_namespace_with_the_same_name_is_rejected() -> None:
     user = User(name="system:serviceaccount:default:namespace-controller")
 
-    with pytest.raises(StatusError, match="child tenants"):
+    with pytest.raises(StatusError, match="sub-tenants that you may not see"):
         await delete(tree_of(*FAMILY), user=user)
 
 

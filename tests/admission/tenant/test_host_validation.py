@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import pytest
 
+from admission.tenant.disclosure import Disclosure
 from admission.tenant.host_validation import TenantHosts, validate_host_change
+from apiserver.authorization.authorizer import PrivilegedGroups
 from apiserver.meta import errors
+from apiserver.request.context import User
 from registry.tenant.summary import TenantSummary
 from registry.tenant.tree import TenantTree
-from tests.tenant_objects import ADMIN, ROOT_HOST, attributes, root_summary, tenant, tenant_summary, tree_of
+from tests.tenant_objects import ADMIN, ALICE, ROOT_HOST, attributes, root_summary, tenant, tenant_summary, tree_of
 
 
 def problems(tree: TenantTree, new: TenantSummary, old: TenantSummary | None = None) -> list[str]:
-    return [str(each) for each in validate_host_change(tree, new, old)]
+    return [str(each.error) for each in validate_host_change(tree, new, old)]
 
 
 @pytest.mark.parametrize(
@@ -116,6 +119,27 @@ def test_a_host_change_that_gives_a_descendant_a_duplicate_host_is_rejected() ->
     found = problems(tree, tenant_summary("alpha", spec={"host": "a.example"}), old)
 
     assert found == ['spec.host: Duplicate value: "beta.a.example": another tenant has this host']
+
+
+@pytest.mark.parametrize(
+    ("user", "told"),
+    [
+        pytest.param(ADMIN, 'spec.host: Duplicate value: "beta.a.example": another tenant has this host', id="may"),
+        pytest.param(
+            ALICE, "spec.host: Forbidden: another tenant has a host that a sub-tenant would inherit", id="may not"
+        ),
+    ],
+)
+async def test_a_descendant_with_a_duplicate_host_is_named_only_to_who_may_get_it(user: User, told: str) -> None:
+    """ATTACK-15: its host begins with its name."""
+    old = tenant_summary("alpha")
+    tree = tree_of(old, tenant_summary("beta", "tenant-alpha"), tenant_summary("bob", spec={"host": "beta.a.example"}))
+    plugin = TenantHosts(tree=tree, disclosure=Disclosure(PrivilegedGroups()))
+    request = attributes("UPDATE", tenant("alpha", spec={"host": "a.example"}), tenant("alpha"), user=user)
+    with pytest.raises(errors.StatusError) as caught:
+        await plugin.validate(request)
+    assert caught.value.message.endswith(told)
+    assert ("beta" in str(caught.value.details)) is (user is ADMIN)
 
 
 def test_a_host_change_may_collide_with_the_own_host_of_a_descendant() -> None:

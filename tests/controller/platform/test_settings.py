@@ -68,12 +68,16 @@ def test_the_keys_of_the_file_are_those_of_the_platform_package() -> None:
             "tlsPassthroughServices": ["api"],
             "port443Kinds": "shared",
         },
-        tenants={"chart": "flux", "limitRange": {"default": {"cpu": "1"}, "defaultRequest": {}}},
+        tenants={
+            "chart": "flux",
+            "quotaMessages": "plain",
+            "limitRange": {"default": {"cpu": "1"}, "defaultRequest": {}},
+        },
         release={"chartRef": {"name": "x"}, "maxHistory": 2, "installTimeout": "1m"},
     )
     assert parsed.publishing.exposed_services == ("dashboard", "api")
     assert parsed.gateway.attached_namespaces == ("default",)
-    assert parsed.tenants.limit_range.default == {"cpu": "1"}
+    assert (parsed.tenants.quota_messages, parsed.tenants.limit_range.default) == ("plain", {"cpu": "1"})
     release = parsed.release.to_release_settings()
     assert (release.chart_name, release.max_history, release.install_timeout) == ("x", 2, "1m")
 
