@@ -175,10 +175,10 @@ class TenantFinalizer:
                 if e.code >= 500 or e.code == 429:
                     raise
                 rejections.append(e)
-        # not named: users who may get the Tenant need not be allowed to get its children
+        # the children are not named: users who may get the Tenant need not be allowed to get them (ATTACK-15)
         message = f"waiting for the deletion of the child tenants in namespace {tenant.namespace}"
-        if lasting := [each.message for each in rejections if not _is_transient(each)]:
-            message += f"; the cluster rejected it: {lasting[0]}"
+        if lasting := [each for each in rejections if not _is_transient(each)]:
+            message += f"; the cluster rejected that of at least one, which the log names: {lasting[0].reason}"
         return PendingDeletion(finding=_terminating("ChildTenantsRemain", message), rejections=rejections)
 
     async def _delete_child(self, child: TenantSummary) -> None:

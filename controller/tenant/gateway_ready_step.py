@@ -92,9 +92,8 @@ def _heir_state(state: GatewayState) -> ConditionState:
         return ConditionState("Unknown", "Pending", "it does not exist yet")
     if state.accepted.status == "True":
         return state.accepted
-    return ConditionState(
-        state.accepted.status, "GatewayNotAccepted", f"{state.accepted.reason}: {state.accepted.message}"
-    )
+    # the message may name objects of the owner's namespace, which the heir's users need not be allowed to get
+    return ConditionState(state.accepted.status, "GatewayNotAccepted", state.accepted.reason)
 
 
 def hostname_owners(tree: TenantTree, hostname: str) -> Sequence[TenantSummary]:

@@ -32,15 +32,17 @@ class CollectedErrors:
     def add(self, message: str) -> None:
         self.messages.append(message)
 
-    def collecting(self, subject: str) -> _ErrorCollector:
-        """A context that collects StatusError, under the prefix `subject`, and ForeignObject. NotLeading propagates."""
-        return _ErrorCollector(self, subject)
+    def collecting(self, subject: str, *, brief: bool = False) -> _ErrorCollector:
+        """A context that collects StatusError, under the prefix `subject`, and ForeignObject. NotLeading propagates.
+        With `brief`, the message has only the reason, because the text may name an object that readers must not see."""
+        return _ErrorCollector(self, subject, brief=brief)
 
 
 class _ErrorCollector:
-    def __init__(self, errors: CollectedErrors, subject: str) -> None:
+    def __init__(self, errors: CollectedErrors, subject: str, *, brief: bool) -> None:
         self._errors = errors
         self._subject = subject
+        self._brief = brief
 
     def __enter__(self) -> None:
         """Nothing to do."""
@@ -53,7 +55,7 @@ class _ErrorCollector:
         elif isinstance(error, StatusError):
             self._errors.api_errors.append(error)
             if not is_transient(error):
-                self._errors.add(f"{self._subject}: {error.message}")
+                self._errors.add(f"{self._subject}: {error.reason if self._brief else error.message}")
         return isinstance(error, ForeignObject | StatusError)
 
 

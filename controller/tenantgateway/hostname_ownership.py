@@ -43,6 +43,17 @@ def rank(route: RouteId) -> tuple[bool, RouteId]:
     return not route.namespace.startswith(PLATFORM_PREFIX), route
 
 
+def may_be_named(route: RouteId, namespace: str) -> bool:
+    """True if a condition of an object in `namespace` may name the route: if it is of the same tenant, or the
+    platform's. Who reads the condition need not be allowed to get other routes (ATTACK-15)."""
+    return route.namespace == namespace or route.namespace.startswith(PLATFORM_PREFIX)
+
+
+def describe_route(route: RouteId, namespace: str) -> str:
+    """The route, as a condition of an object in `namespace` may name it."""
+    return f"{route.kind} {route}" if may_be_named(route, namespace) else "a route of another namespace"
+
+
 class _Granted:
     """Granted hostnames, searchable by overlap: the same hostname, a wildcard that covers it, or one that it covers.
 

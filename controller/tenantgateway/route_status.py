@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from apiserver.meta.resource import Object
 from controller.runtime.apply import covers
 from controller.runtime.conditions import MAX_MESSAGE, Finding, build_conditions
-from controller.tenantgateway.hostname_ownership import binds_plain_http
+from controller.tenantgateway.hostname_ownership import binds_plain_http, describe_route, may_be_named
 from controller.tenantgateway.hostname_validation import HOSTNAME_CONFLICT, HostnameRejection
 from controller.tenantgateway.model import HostnameConflict, ParentRef, ParentRefVerdict, Plan, RouteId
 from controller.tenantgateway.names import CONTROLLER_NAME, GATEWAY_API_GROUP
@@ -24,7 +24,9 @@ def rejections_by_route(plan: Plan) -> Mapping[RouteId, HostnameRejection]:
     """
     rejections: dict[RouteId, list[HostnameRejection]] = {}
     for loser, conflicts in plan.ownership.conflicts.items():
-        rejections[loser] = [HostnameRejection(HOSTNAME_CONFLICT, _conflict_message(each)) for each in conflicts]
+        rejections[loser] = [
+            HostnameRejection(HOSTNAME_CONFLICT, _conflict_message(each, loser.namespace)) for each in conflicts
+        ]
     for omitted in plan.omitted:
         if omitted.route is not None:
             rejections.setdefault(omitted.route, []).append(HostnameRejection(omitted.reason, omitted.message))
@@ -118,10 +120,13 @@ def _identity(parent: Object, namespace: str) -> _Parent:
     )
 
 
-def _conflict_message(conflict: HostnameConflict) -> str:
-    owner = f"{conflict.winner.kind} {conflict.winner}"
+def _conflict_message(conflict: HostnameConflict, namespace: str) -> str:
+    """The message for a route in `namespace`, which lost."""
+    owner = describe_route(conflict.winner, namespace)
     if conflict.winning_hostname == conflict.hostname:
         return f'"{conflict.hostname}" belongs to {owner}'
+    if not may_be_named(conflict.winner, namespace):
+        return f'"{conflict.hostname}" overlaps a hostname that belongs to {owner}'
     return f'"{conflict.hostname}" overlaps "{conflict.winning_hostname}", which belongs to {owner}'
 
 

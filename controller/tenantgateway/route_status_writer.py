@@ -9,6 +9,7 @@ from controller.runtime.apply import ClusterWriter
 from controller.runtime.event_recorder import Event, Recorder, Regarding
 from controller.tenantgateway import parse
 from controller.tenantgateway.collected_errors import CollectedErrors
+from controller.tenantgateway.hostname_ownership import describe_route, may_be_named
 from controller.tenantgateway.hostname_validation import HostnameRejection
 from controller.tenantgateway.index import RouteIndex, TenantGatewayIndex
 from controller.tenantgateway.model import ParentRefVerdict, RouteId
@@ -45,7 +46,8 @@ class RouteStatusWriter:
             kind = self._kinds.httproutes if route.kind == "HTTPRoute" else self._kinds.tlsroutes
             obj = kind.get(Key(route.namespace, route.name))
             if obj is not None:
-                with errors.collecting(f"status of {route.kind.lower()} {route}"):
+                subject = f"status of {describe_route(route, gateway.namespace)}"
+                with errors.collecting(subject, brief=not may_be_named(route, gateway.namespace)):
                     await self._write(kind, obj, gateway, rejections.get(route))
 
     async def withdraw(self, gateway: Key, errors: CollectedErrors) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from apiserver.meta.resource import Object
 from controller.runtime.conditions import MAX_MESSAGE, Finding, build_conditions
+from controller.tenantgateway.hostname_ownership import describe_route, may_be_named
 from controller.tenantgateway.hostname_validation import LISTENERS_TRUNCATED
 from controller.tenantgateway.listener_status import (
     ConditionState,
@@ -15,7 +16,7 @@ from controller.tenantgateway.listener_status import (
     listener_states,
     render_listeners,
 )
-from controller.tenantgateway.model import OmittedHostname, Plan, TenantGateway
+from controller.tenantgateway.model import OmittedHostname, Plan, RouteId, TenantGateway
 
 READY = "Ready"
 RECONCILE_ERROR = "ReconcileError"
@@ -89,18 +90,16 @@ def _informational(result: ReconcileResult) -> Iterator[Finding]:
         )
     others = [each for each in result.plan.omitted if each.reason != LISTENERS_TRUNCATED and not _is_own(each)]
     if others:
-        omitted = map(_describe, others)
+        omitted = dict.fromkeys(_describe(each, result.gateway.key.namespace) for each in others)
         yield _true(HOSTNAMES_LEFT_OUT, "NotRendered", _join_within_limit("hostnames that are not served", omitted))
     if result.attached_elsewhere:
-        elsewhere = (
-            f"{namespace} is attached to {result.attached_elsewhere[namespace]}"
-            for namespace in sorted(result.attached_elsewhere)
-        )
+        # the other gateway is not named: users of this one need not be allowed to get it
+        elsewhere = sorted(result.attached_elsewhere)
         yield _true(
             ATTACHED_ELSEWHERE, "OtherGateway", _join_within_limit("namespaces that another gateway has", elsewhere)
         )
     if result.plan.plaintext:
-        routes = map(str, result.plan.plaintext)
+        routes = _describe_routes(result.plan.plaintext, result.gateway.key.namespace)
         title = "routes that port 80 serves without TLS, because they name neither a sectionName nor port 443"
         yield _true(PLAINTEXT_ROUTES, "NoSectionName", _join_within_limit(title, routes))
 
@@ -110,9 +109,15 @@ def _is_own(omitted: OmittedHostname) -> bool:
     return omitted.route is None and not omitted.namespace and omitted.reason != LISTENERS_TRUNCATED
 
 
-def _describe(omitted: OmittedHostname) -> str:
-    claimant = f"{omitted.route.kind} {omitted.route}" if omitted.route else f"namespace {omitted.namespace}"
-    return f"{omitted.message} ({claimant})"
+def _describe(omitted: OmittedHostname, own_namespace: str) -> str:
+    if omitted.route is None:
+        return f"{omitted.message} (a namespace that inherits the gateway)"
+    return f"{omitted.message} ({describe_route(omitted.route, own_namespace)})"
+
+
+def _describe_routes(routes: Sequence[RouteId], own_namespace: str) -> Sequence[str]:
+    named = [str(each) for each in routes if may_be_named(each, own_namespace)]
+    return named if len(named) == len(routes) else [*named, "routes of other namespaces"]
 
 
 def _not_ready(reason: str, message: str) -> Finding:

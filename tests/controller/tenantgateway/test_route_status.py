@@ -10,7 +10,7 @@ import pytest
 
 from apiserver.meta.resource import Object
 from controller.tenantgateway.hostname_validation import HostnameRejection
-from controller.tenantgateway.model import ParentRefVerdict
+from controller.tenantgateway.model import ParentRefVerdict, Route
 from controller.tenantgateway.route_status import MAX_PARENTS, evaluate_parent_ref, rejections_by_route, route_parents
 from tests.controller.tenantgateway.gateway_builders import LATER, NOW, assert_admitted, gateway, planned, route
 
@@ -68,6 +68,27 @@ def test_the_losing_route_is_rejected_with_hostname_and_winner() -> None:
     accepted = {each["type"]: each for each in parent["conditions"]}["Accepted"]
     assert (accepted["status"], accepted["reason"]) == ("False", "HostnameConflict")
     assert accepted["message"] == f'"{HARBOR}" belongs to HTTPRoute cozy-harbor/harbor'
+
+
+@pytest.mark.parametrize(
+    ("winner", "message"),
+    [
+        pytest.param(route("tenant-bar", "shop", HARBOR), f'"{HARBOR}" belongs to a route of another namespace',
+                     id="another tenant"),
+        pytest.param(route("tenant-bar", "all", "*.foo.example.com"),
+                     f'"{HARBOR}" overlaps a hostname that belongs to a route of another namespace', id="an overlap"),
+        pytest.param(route("tenant-apex", "own", HARBOR), f'"{HARBOR}" belongs to a route of another namespace',
+                     id="the tenant that has the gateway"),
+        pytest.param(route("cozy-harbor", "all", "*.foo.example.com"),
+                     f'"{HARBOR}" overlaps "*.foo.example.com", which belongs to HTTPRoute cozy-harbor/all',
+                     id="the platform"),
+    ],
+)  # fmt: skip
+def test_a_winner_in_the_namespace_of_another_tenant_is_not_named(winner: Route, message: str) -> None:
+    """R-204, ATTACK-15: users of the losing route need not be allowed to get it."""
+    lost = route("tenant-foo", "shadow", HARBOR)
+    found = rejections_by_route(planned(gateway(cert_mode="dns01"), winner, lost))
+    assert found[lost.id].message == message
 
 
 def test_the_message_of_an_overlap_names_both_hostnames() -> None:

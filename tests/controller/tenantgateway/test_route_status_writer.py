@@ -29,7 +29,7 @@ def test_routes_whose_status_cannot_be_written_are_reported_and_retried() -> Non
             assert {*world.accepted_conditions("tenant-foo", "x"), *world.accepted_conditions("tenant-foo", "z")} == {
                 "tenant-foo"
             }
-            message = "status of httproute tenant-foo/y: no space"
+            message = "status of HTTPRoute tenant-foo/y: no space"
             assert world.ready() == ("False", "ReconcileError", message)
             world.failing_calls.clear()
         assert world.accepted_conditions("tenant-foo", "y")["tenant-foo"][1] == "HostnameConflict"

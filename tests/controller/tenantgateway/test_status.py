@@ -306,7 +306,9 @@ def test_a_condition_message_is_truncated_to_its_limit() -> None:
     [
         pytest.param(HTTP01, ("*.foo.example.com", "tenant-foo/bad"), id="FACT-4: a wildcard in HTTP-01"),
         pytest.param(
-            DNS01, ("customer1.example", "tenant-heir"), id="PEER-22, FACT-2: an inheriting namespace of another domain"
+            DNS01,
+            ("customer1.example", "a namespace that inherits the gateway"),
+            id="PEER-22, FACT-2: an inheriting namespace of another domain",
         ),
     ],
 )
@@ -324,6 +326,7 @@ def test_omitted_hostnames_of_others_are_reported_and_do_not_affect_ready(
     omitted = find_condition(render_status(found, now=NOW)["conditions"], "HostnamesLeftOut")
     assert omitted is not None
     assert all(name in omitted["message"] for name in names)
+    assert "tenant-heir" not in omitted["message"]
     assert ready_of(found)["status"] == "True"
 
 
@@ -343,19 +346,20 @@ def test_omitted_hostnames_of_the_tenantgateway_itself_are_errors(tenantgateway:
 
 
 def test_namespaces_attached_elsewhere_are_reported_and_do_not_affect_ready() -> None:
-    """GW-13."""
+    """GW-13. The other gateway is not named, as users of this one need not be allowed to get it (ATTACK-15)."""
     found = replace(all_well(HTTP01), attached_elsewhere={"cozy-x": "tenant-root", "cozy-a": "tenant-bar"})
     lost = find_condition(render_status(found, now=NOW)["conditions"], "AttachedElsewhere")
     assert lost is not None
-    assert lost["message"].endswith("cozy-a is attached to tenant-bar, cozy-x is attached to tenant-root")
+    assert lost["message"].endswith(": cozy-a, cozy-x")
     assert ready_of(found)["status"] == "True"
 
 
 def test_routes_served_without_tls_are_reported_and_do_not_affect_ready() -> None:
     """GW-12."""
     found = all_well(HTTP01)
-    served = route("tenant-foo", "plain", HARBOR).id
-    status = render_status(replace(found, plan=replace(found.plan, plaintext=(served,))), now=NOW)
+    served = tuple(route(each, "plain", HARBOR).id for each in ("cozy-a", "tenant-foo", "tenant-heir", "tenant-other"))
+    status = render_status(replace(found, plan=replace(found.plan, plaintext=served)), now=NOW)
     plain = find_condition(status["conditions"], "PlaintextRoutes")
     assert plain is not None
-    assert "tenant-foo/plain" in plain["message"]
+    # routes of other tenants are neither named nor counted
+    assert plain["message"].endswith(": cozy-a/plain, tenant-foo/plain, routes of other namespaces")
