@@ -19,8 +19,8 @@ TRUSTED_GROUPS = (
 )
 
 
-def host_change_denial(old_host: str, new_host: str, groups: Collection[str]) -> str:
-    """The reason why a caller in `groups` may not change the host; empty if the change is allowed.
+def host_change_denial(old_host: str, new_host: str, user: str, groups: Collection[str]) -> str:
+    """The reason why a user in `groups` may not change the host; empty if the change is allowed.
 
     On create, the old host is empty. A different spelling and the removal of the host are changes, too (R-243, FACT-5).
     """
@@ -28,7 +28,8 @@ def host_change_denial(old_host: str, new_host: str, groups: Collection[str]) ->
         return ""
     return (
         f"tenant.spec.host can only be set or changed by members of {', '.join(TRUSTED_GROUPS)}; "
-        f"a tenant with an empty host inherits the apex of its parent, as <name>.<parent's apex> ({POLICY})"
+        f"a tenant with an empty host inherits the apex of its parent, as <name>.<parent's apex>; "
+        f'user "{user}" asked for "{new_host}" instead of "{old_host}" ({POLICY})'
     )
 
 
@@ -42,7 +43,7 @@ class TenantHostPolicy:
     async def validate(self, attributes: Attributes) -> None:
         assert attributes.object is not None
         old = summarize(attributes.old_object).host if attributes.old_object is not None else ""
-        why = host_change_denial(old, summarize(attributes.object).host, attributes.user.groups)
+        why = host_change_denial(old, summarize(attributes.object).host, attributes.user.name, attributes.user.groups)
         if why:
             cause = {"reason": "FieldValueForbidden", "message": why, "field": "spec.host"}
             raise errors.Forbidden(TENANTS, name_for_errors(attributes), why, causes=[cause])

@@ -86,5 +86,8 @@ def no_host_denial(subject: str) -> str:
     )
 
 
-def outside_host_denial(subject: str, host: str, *hostnames: str) -> str:
-    return f"{subject} must equal {host}, the host of its namespace, or be below it, unlike {', '.join(hostnames)}"
+def outside_host_denial(subject: str, host: str, *hostnames: str, user: str = "alice") -> str:
+    return (
+        f"{subject} must equal {host}, the host of its namespace (label {HOST_LABEL}), or be below it; "
+        f'user "{user}" asked for {", ".join(hostnames)}'
+    )

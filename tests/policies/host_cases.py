@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tests.policies.cases import HOST_LABEL, MASTERS, NAMESPACE_POLICY, TENANT_POLICY, Case
@@ -12,11 +12,11 @@ _TRUSTED = (
     "system:masters, system:serviceaccounts:cozy-system, system:serviceaccounts:cozy-cert-manager, "
     "system:serviceaccounts:cozy-fluxcd, system:serviceaccounts:kube-system"
 )
-TENANT_DENIAL = (
+_TENANT_DENIAL = (
     f"tenant.spec.host can only be set or changed by members of {_TRUSTED}; a tenant with an empty host "
     "inherits the apex of its parent, as <name>.<parent's apex>"
 )
-NAMESPACE_DENIAL = (
+_NAMESPACE_DENIAL = (
     f"namespace label {HOST_LABEL} is immutable once set, and is only set, changed or removed by members of {_TRUSTED}"
 )
 _NEAR_MISSES = (
@@ -38,6 +38,33 @@ _LABELLED: Mapping[str, Any] = {"metadata": {"labels": {"some": "label"}}}
 _EMPTY: Mapping[str, Any] = {}
 
 
+def namespace_denial(user: str, wanted: str, present: str) -> str:
+    return _NAMESPACE_DENIAL + _asked(user, wanted, present)
+
+
+def _asked(user: str, wanted: str, present: str) -> str:
+    return f'; user "{user}" asked for "{wanted}" instead of "{present}"'
+
+
+def _denied_change(
+    path: Sequence[str], new: Mapping[str, Any], *, old: Mapping[str, Any] | None = None, user: str = "alice", **_: Any
+) -> str:
+    """The end of a refusal; `new` is a merge patch of `old`, if there is one."""
+    present = _value(old or {}, path)
+    return _asked(user, _value(new, path, absent=present), present)
+
+
+def _value(obj: Mapping[str, Any], path: Sequence[str], absent: str = "") -> str:
+    """The value at the path; empty for null, and `absent` if the path is not there."""
+    found: Any = obj
+    for field in path:
+        if not isinstance(found, Mapping) or field not in found:
+            return absent
+        if (found := found[field]) is None:
+            return ""
+    return str(found)
+
+
 def _tenant(id: str, new: Mapping[str, Any], denial: bool = False, **more: Any) -> Case:
     return Case(
         id=f"Tenant: {id}",
@@ -47,7 +74,7 @@ def _tenant(id: str, new: Mapping[str, Any], denial: bool = False, **more: Any) 
         kind="Tenant",
         namespace="tenant-l",
         new=new,
-        denial=TENANT_DENIAL if denial else "",
+        denial=_TENANT_DENIAL + _denied_change(("spec", "host"), new, **more) if denial else "",
         **more,
     )
 
@@ -60,7 +87,7 @@ def _namespace(id: str, new: Mapping[str, Any], denial: bool = False, **more: An
         version="v1",
         kind="Namespace",
         new=new,
-        denial=NAMESPACE_DENIAL if denial else "",
+        denial=_NAMESPACE_DENIAL + _denied_change(("metadata", "labels", HOST_LABEL), new, **more) if denial else "",
         **more,
     )
 

@@ -123,7 +123,8 @@ def _rejected(kind: str) -> Iterator[Case]:
     yield _case(kind, "an administrator may not, either", "tenant-l", ["attacker.com"], foreign, groups=MASTERS)
     flux = ("system:serviceaccounts", "system:serviceaccounts:cozy-fluxcd")
     account = "system:serviceaccount:cozy-fluxcd:flux"
-    yield _case(kind, "Flux may not, either", "tenant-l", ["attacker.com"], foreign, user=account, groups=flux)
+    refused = outside_host_denial(subject, "example.org", "attacker.com", user=account)
+    yield _case(kind, "Flux may not, either", "tenant-l", ["attacker.com"], refused, user=account, groups=flux)
     yield _case(kind, "an update to outside", "tenant-l", ["attacker.com"], foreign, old=["old.example.org"])
     lost = no_host_denial(subject)
     yield _case(kind, "any update without a host", "tenant-l-bare", [], lost, old=["b.example.org"], new=_labelled())

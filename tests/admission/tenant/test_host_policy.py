@@ -27,13 +27,13 @@ NEAR_MISSES = [
 def test_trusted_groups_may_set_change_and_clear_a_host(group: str) -> None:
     changes = [("", "a.example"), ("a.example", "b.example"), ("a.example", "")]
 
-    assert [host_change_denial(*change, ("other", group)) for change in changes] == ["", "", ""]
+    assert [host_change_denial(*change, "alice", ("other", group)) for change in changes] == ["", "", ""]
 
 
 @pytest.mark.parametrize("group", NEAR_MISSES)
 def test_near_misses_are_not_trusted(group: str) -> None:
     """R-249: only the exact names of the groups are trusted."""
-    assert host_change_denial("", "a.example", (group,))
+    assert host_change_denial("", "a.example", "alice", (group,))
 
 
 @pytest.mark.parametrize(
@@ -47,10 +47,11 @@ def test_near_misses_are_not_trusted(group: str) -> None:
 )
 def test_other_groups_may_not_set_change_or_clear_a_host(old: str, new: str) -> None:
     """R-242, R-243: neither to set nor to change or clear it."""
-    why = host_change_denial(old, new, ("tenant-root-super-admin",))
+    why = host_change_denial(old, new, "alice", ("tenant-root-super-admin",))
 
     assert why.startswith("tenant.spec.host can only be set or changed by")
     assert "inherits the apex of its parent" in why
+    assert f'user "alice" asked for "{new}" instead of "{old}"' in why
     assert "cozystack-tenant-host-policy" in why
 
 
