@@ -19,6 +19,7 @@ _TENANT_DENIAL = (
 _NAMESPACE_DENIAL = (
     f"namespace label {HOST_LABEL} is immutable once set, and is only set, changed or removed by members of {_TRUSTED}"
 )
+_MAX_MESSAGE_BYTES = 5120
 _NEAR_MISSES = (
     (_ACCOUNTS,),
     (f"{_ACCOUNTS}:",),
@@ -51,7 +52,9 @@ def _denied_change(
 ) -> str:
     """The end of a refusal; `new` is a merge patch of `old`, if there is one."""
     present = _value(old or {}, path)
-    return _asked(user, _value(new, path, absent=present), present)
+    wanted = _value(new, path, absent=present)
+    # of a longer message, Kubernetes shows the fixed part only
+    return _asked(user, wanted, present) if len(wanted) < _MAX_MESSAGE_BYTES else ""
 
 
 def _value(obj: Mapping[str, Any], path: Sequence[str], absent: str = "") -> str:
@@ -123,6 +126,7 @@ def _shared_cases(case: Write, to: Callable[[str | None], Mapping[str, Any]]) ->
     yield case("changed to a subdomain", to("x.a.example.org"), True, old=to("a.example.org"))
     yield case("changed in case only", to("A.example.org"), True, old=to("a.example.org"))
     yield case("changed from upper case", to("a.example.org"), True, old=to("A.Example.org"))
+    yield case("too long to repeat", to("a" * _MAX_MESSAGE_BYTES), True, rejected_by_schema=True)
     yield case("made empty", to(""), True, old=to("a.example.org"))
     yield case("removed", to(None), True, old=to("a.example.org"))
     for groups in _NEAR_MISSES:
