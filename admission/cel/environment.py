@@ -5,7 +5,6 @@ A function that the CEL library lacks does not compile; docs/admission.md lists 
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from admission.cel.library import ip_and_cidr as addresses
 from admission.cel.library import quantity_and_semver as comparables
 from admission.cel.library import regex as regexes
 from admission.cel.library.opaque_types import STRINGS, Type
+from admission.cel.library.python_function import release_result
 from admission.cel.loops import LoopShape, SplitExpression, loop_shape, split_loops
 from admission.cel.tokenizer import calls, fields_of, mentions, rewrite_unsupported_calls, select_chains
 
@@ -220,21 +220,18 @@ def evaluate(program: Program, activation: Activation) -> Any:
         if program.is_bool and isinstance(truth := result.plain_value(), bool):
             return truth
         found = result.type()
-        if found == NULL:
-            # plain_value() would release a reference to None that the library never took
-            return None
         value = result.plain_value()
     except (RuntimeError, ValueError, LookupError, TypeError, SystemError) as error:
         if _ITERATION_LIMIT in str(error):
             raise IterationLimit from error
         raise _evaluation_error(str(error)) from error
+    finally:
+        release_result()
     if found == Type.ERROR:
         status = text_of_status(value)
         if is_field_selection_error(value):
             raise EvaluationError(missing_field_message(program.expression, activation.values), status=status)
         raise _evaluation_error(value)
-    if isinstance(value, list | dict):
-        restore_none_references(value)
     return value
 
 
@@ -250,19 +247,6 @@ def _evaluation_error(error: str) -> EvaluationError:
     root, _, path = rest.partition('"')[0].partition(".")
     name = path.rpartition(".")[2]
     return EvaluationError(f"no such key: {name}", status=status, unset_variable=name if root == "variables" else "")
-
-
-def restore_none_references(value: Any) -> None:
-    """Adds the references to None that the library (0.1.3) forgets to take when it puts None into lists and maps. The
-    interpreter aborts when None has no references left."""
-    if value is None:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(None))
-    elif isinstance(value, list):
-        for each in value:
-            restore_none_references(each)
-    elif isinstance(value, dict):
-        for each in value.values():
-            restore_none_references(each)
 
 
 @functools.cache

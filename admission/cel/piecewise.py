@@ -18,7 +18,6 @@ from admission.cel.environment import (
     Program,
     UnsupportedValue,
     evaluate,
-    restore_none_references,
 )
 from admission.cel.library.lists import sort_by
 from admission.cel.library.opaque_types import FunctionError
@@ -47,8 +46,6 @@ class PieceEvaluator:
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._running: list[_Piece] = []
-        # the library keeps a reference to the results of functions for good, so that they are emptied
-        self._results: list[list[Any]] = []
         self._program: Program | None = None
         self._activation: Activation | None = None
 
@@ -60,6 +57,13 @@ class PieceEvaluator:
         """Raises EvaluationError, and CutOff even if the expression ignores the errors of its parts."""
         self._budget.check()
         self._program, self._activation = program, activation
+        try:
+            return self._evaluate(program, activation)
+        finally:
+            # the collector does not see the cycle, because the native activation has references to our functions
+            self._program = self._activation = None
+
+    def _evaluate(self, program: Program, activation: Activation) -> Any:
         main = program
         if program.shape.depth:
             if program.shape.unsupported:
@@ -75,10 +79,6 @@ class PieceEvaluator:
         except EvaluationError:
             self._budget.check()
             raise
-        finally:
-            for each in self._results:
-                each.clear()
-            self._results.clear()
         self._budget.check()
         return value
 
@@ -115,9 +115,7 @@ class PieceEvaluator:
             if isinstance(value, FunctionError):
                 raise value
             made.extend(value)
-        result = sort_by(range_, made) if loop.result is LoopResult.SORTED else made
-        self._results.append(result)
-        return result
+        return sort_by(range_, made) if loop.result is LoopResult.SORTED else made
 
     def _loop(self, number: int) -> Loop:
         assert self._program is not None
@@ -131,26 +129,18 @@ class PieceEvaluator:
             raise self._budget.end(f"its loops cannot be evaluated in pieces: {error}") from error
 
     def _values(self, loop: Loop, size: int, elements: Any, outer: list[Any]) -> Iterator[Any]:
-        """The value of each piece, or its error. Empties the arguments at the end, because the library keeps a
-        reference to them for good."""
-        restore_none_references(elements)
-        restore_none_references(outer)
+        """The value of each piece, or its error."""
         is_map = isinstance(elements, dict) and loop.of_pairs
         text = loop.text.plain or loop.text
         size = _BUILT_AT_ONCE if loop.nested else size
-        try:
-            for piece in _pieces(elements, size, outer, pairs=is_map):
+        for piece in _pieces(elements, size, outer, pairs=is_map):
+            value = self._try_piece(text, piece, is_map=is_map)
+            if isinstance(value, IterationLimit):
+                text = loop.text
                 value = self._try_piece(text, piece, is_map=is_map)
-                if isinstance(value, IterationLimit):
-                    text = loop.text
-                    value = self._try_piece(text, piece, is_map=is_map)
-                if isinstance(value, IterationLimit):
-                    raise self._budget.end(_TOO_MANY)
-                piece.elements.clear()
-                yield value
-        finally:
-            elements.clear()
-            outer.clear()
+            if isinstance(value, IterationLimit):
+                raise self._budget.end(_TOO_MANY)
+            yield value
 
     def _try_piece(self, text: PieceText, piece: _Piece, *, is_map: bool) -> Any:
         """The value of the piece, or the error to return for it. Raises CutOff."""

@@ -14,6 +14,7 @@ from admission.cel.library.opaque_types import (
     Functions,
     OpaqueValue,
     Type,
+    bound,
     expect,
     function,
     kind_of,
@@ -67,7 +68,7 @@ def check_function(user: User, authorize: AuthorizeFunction) -> cel.Function:
             return _decision(error=error.message)
         return _decision(allowed=decision.allowed, reason=decision.reason)
 
-    return cel.Function("check", [Type.MAP, Type.STRING], True, check, Type.MAP)
+    return bound("check", Type.MAP, Type.STRING, returns=Type.MAP, impl=check, member=True)
 
 
 def _decision(*, allowed: bool = False, reason: str = "", error: str = "") -> OpaqueValue:

@@ -6,12 +6,12 @@ the values in Kubernetes are.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
 from typing import Any, TypeAlias
 
 from cel_expr_python import cel
+
+from admission.cel.library.python_function import for_library
 
 KIND = "kubernetes.io/cel-type"
 NO_OVERLOAD = "no such overload"
@@ -60,27 +60,15 @@ def overload(
     def named(name: str) -> cel.Overload:
         kinds = "_".join(parameter.name().lower() for parameter in parameters)
         identity = f"kubernetes_{name}_{'member_' if member else ''}{kinds}"
-        safe = impl if impl is None else guarded(impl)
-        return cel.Overload(identity, returns, list(parameters), member, safe)
+        called = impl if impl is None else for_library(impl, len(parameters))
+        return cel.Overload(identity, returns, list(parameters), member, called)
 
     return named
 
 
-# raises the exception that is set, as all functions of the Python API do when they are called in this way
-_raise_pending = ctypes.pythonapi.PyErr_Occurred
-
-
-def guarded(impl: Callable[..., Any]) -> Callable[..., Any]:
-    """If the library (0.1.3) cannot convert an element of an argument, such as an optional, it sets an exception, puts
-    a null pointer into the list or map, and calls the function nevertheless: reading the element would end the
-    process. An argument that cannot be converted itself ends it before; so no parameter is of type dyn."""
-
-    @wraps(impl)
-    def call(*arguments: Any) -> Any:
-        _raise_pending()
-        return impl(*arguments)
-
-    return call
+def bound(name: str, *parameters: Type, returns: Type, impl: Callable[..., Any], member: bool = False) -> cel.Function:
+    """A function that is bound for one evaluation."""
+    return cel.Function(name, list(parameters), member, for_library(impl, len(parameters)), returns)
 
 
 def by_kind(**impls: Callable[..., Any]) -> Callable[..., Any]:

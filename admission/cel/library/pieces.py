@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from cel_expr_python import cel
 
-from admission.cel.library.opaque_types import Functions, Type, function, guarded, overload
+from admission.cel.library.opaque_types import Functions, Type, bound, function, overload
 from admission.cel.loops import FIRST, LIST, OUTER, PIECE, TEST
 
 
@@ -25,17 +25,14 @@ class LoopFunctions(Protocol):
 
 def bind(functions: LoopFunctions) -> Sequence[cel.Function]:
     def loop(name: str, impl: Callable[..., Any], returns: Type) -> list[cel.Function]:
-        return [
-            cel.Function(name, [Type.INT, kind, Type.LIST], False, guarded(impl), returns)
-            for kind in (Type.LIST, Type.MAP)
-        ]
+        return [bound(name, Type.INT, kind, Type.LIST, returns=returns, impl=impl) for kind in (Type.LIST, Type.MAP)]
 
     return [
         *loop(TEST, functions.test, Type.BOOL),
         *loop(LIST, functions.make_list, Type.List(Type.DYN)),
-        cel.Function(PIECE, [], False, functions.piece, Type.DYN),
-        cel.Function(OUTER, [Type.INT], False, functions.outer, Type.DYN),
-        cel.Function(FIRST, [], False, functions.first, Type.INT),
+        bound(PIECE, returns=Type.DYN, impl=functions.piece),
+        bound(OUTER, Type.INT, returns=Type.DYN, impl=functions.outer),
+        bound(FIRST, returns=Type.INT, impl=functions.first),
     ]
 
 
