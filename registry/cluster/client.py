@@ -27,13 +27,12 @@ from registry.cluster.connection import (
     load_kubeconfig,
     open_session,
 )
-from registry.cluster.interface import ClusterResource, ClusterUnreachable, NotServed, WatchEvent
+from registry.cluster.interface import REQUEST_SECONDS, ClusterResource, ClusterUnreachable, NotServed, WatchEvent
 from registry.cluster.kubernetes_asyncio_shim import Configuration, RESTClientObject
 from registry.cluster.list_decoder import ListDecoder
 from registry.cluster.watch_decoder import WatchDecoder, parse_watch_event
 
 _CONNECT_TIMEOUT = 10.0
-_REQUEST_TIMEOUT = 30.0
 # kube-apiserver sends a bookmark about every minute: a stream that is silent for longer may be a dead connection.
 _WATCH_SILENCE = 100.0
 _TOKEN_SECONDS = 30.0
@@ -257,7 +256,12 @@ class HttpClusterClient:
     ) -> Object:
         url = self._url(path, query or {})
         data = deepjson.dumps(body) if body is not None else None
-        return await self._authorized(partial(self._send, method, url, data, content_type))
+        try:
+            # includes the second attempt after a 401: a write is not sent again when its result was given up
+            async with asyncio.timeout(REQUEST_SECONDS):
+                return await self._authorized(partial(self._send, method, url, data, content_type))
+        except TimeoutError as e:
+            raise ClusterUnreachable from e
 
     async def _authorized(self, send: Callable[[], Awaitable[Object]]) -> Object:
         """Calls `send`, and once more with renewed credentials if the server answers 401."""
@@ -271,7 +275,7 @@ class HttpClusterClient:
             raise ClusterUnreachable(_NOT_ACCEPTED) from e
 
     async def _send(self, method: str, url: URL, data: bytes | None, content_type: str) -> Object:
-        timeout = ClientTimeout(total=_REQUEST_TIMEOUT, sock_connect=_CONNECT_TIMEOUT)
+        timeout = ClientTimeout(total=REQUEST_SECONDS, sock_connect=_CONNECT_TIMEOUT)
         try:
             headers = await self._headers(content_type if data is not None else "")
             async with self._calls.request(
@@ -283,7 +287,7 @@ class HttpClusterClient:
 
     async def _list_page(self, url: URL, visit: Callable[[Object], None]) -> Object:
         """Calls `visit` with each item of a list page and returns the metadata of the list."""
-        timeout = ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=_REQUEST_TIMEOUT)
+        timeout = ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=REQUEST_SECONDS)
         items = ListDecoder()
         try:
             headers = await self._headers("")

@@ -19,6 +19,9 @@ JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 
+REQUEST_SECONDS: Final = 30.0
+"""The longest time until a call that is no watch has its result, or is given up; it is not sent again then."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterResource:

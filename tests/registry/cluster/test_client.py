@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -227,3 +228,20 @@ async def test_rejected_credentials_are_renewed(server: Server, address: str) ->
         assert await client.get(HELMRELEASES, "n", "a") == {}
     finally:
         await client.close()
+
+
+async def test_a_request_is_not_sent_again_after_its_timeout(
+    server: Server, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("registry.cluster.client.REQUEST_SECONDS", 0.2)
+    server.answer = json({"kind": "Status", "code": 401, "reason": "Unauthorized"}, status=401)
+
+    async def refresh() -> None:
+        # such as a credential plugin that hangs
+        await asyncio.Event().wait()
+
+    client = HttpClusterClient(Configuration(host=address), refresh=refresh)
+    with pytest.raises(ClusterUnreachable):
+        await client.create(NAMESPACES, {"metadata": {"name": "a"}})
+    await client.close()
+    assert len(server.requests) == 1
