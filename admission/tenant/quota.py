@@ -6,7 +6,7 @@ of its children's claims. The children of a Tenant that declares an amount may n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -20,7 +20,8 @@ from registry import quantity
 from registry.tenant.summary import TenantSummary
 from registry.tenant.tree import BaseTenantTree, ChangedTree, TenantTree
 
-_NANO = 10**9
+NANO = 10**9
+"""The finest unit of a quantity is a billionth."""
 # aliases in a ResourceQuota: Kubernetes counts requests under both names
 _ALIASES = {name: f"requests.{name}" for name in ("cpu", "memory", "storage", "ephemeral-storage")}
 
@@ -35,7 +36,7 @@ def _amount(value: str | int) -> int | None:
 @lru_cache(maxsize=8192)
 def _cached_amount(value: str | int) -> int | None:
     try:
-        return int(quantity.parse_limit(value) * _NANO)
+        return int(quantity.parse_limit(value) * NANO)
     except ValueError:
         return None
 
@@ -45,19 +46,37 @@ def canonical_key(key: str) -> str:
     return _ALIASES.get(key, key)
 
 
+@dataclass(frozen=True, slots=True)
+class _Amounts:
+    """The amounts that one Tenant declares by key, over all of its alternatives: the greatest and the least ones, and
+    the keys for which every alternative declares one."""
+
+    greatest: Mapping[str, int]
+    least: Mapping[str, int]
+    certain: Set[str]
+
+
 class Ledger:
     """The amounts that Tenants of one tree declare and claim, in billionths, by canonical key. A Tenant is parsed once
-    and all keys are summed in one walk, so that the cost is linear in the number of keys (ATTACK-13)."""
+    and all keys are summed in one walk, so that the cost is linear in the number of keys (ATTACK-13).
+
+    Of several alternatives of a Tenant, the one that leaves the least for others counts.
+    """
 
     def __init__(self, tree: BaseTenantTree) -> None:
         self._tree = tree
-        self._declared: dict[Key, Mapping[str, int]] = {}
+        self._amounts: dict[Key, _Amounts] = {}
 
-    def declared(self, tenant: TenantSummary) -> Mapping[str, int]:
-        """The declared amounts; if both a key and its alias are declared, the lesser one counts."""
-        found = self._declared.get(tenant.key)
+    def least(self, tenant: TenantSummary) -> Mapping[str, int]:
+        """The amounts by which the Tenant limits its descendants."""
+        return self._of(tenant).least
+
+    def _of(self, tenant: TenantSummary) -> _Amounts:
+        found = self._amounts.get(tenant.key)
         if found is None:
-            found = self._declared[tenant.key] = _declared(tenant)
+            found = self._amounts[tenant.key] = _combined(
+                [declared_amounts(each) for each in self._tree.alternatives(tenant)]
+            )
         return found
 
     def claimed_below(self, tenant: TenantSummary, keys: Set[str]) -> Mapping[str, int]:
@@ -70,12 +89,13 @@ class Ledger:
             if each.key in visited:
                 continue
             visited.add(each.key)
-            declared = self.declared(each)
-            found = undeclared & declared.keys()
+            amounts = self._of(each)
+            found = undeclared & amounts.greatest.keys()
             for key in found:
-                totals[key] = totals.get(key, 0) + declared[key]
+                totals[key] = totals.get(key, 0) + amounts.greatest[key]
             if children := self._tree.children(each.namespace):
-                rest = undeclared - found if found else undeclared
+                # a key that only some alternatives declare counts twice at most
+                rest = undeclared - amounts.certain if found else undeclared
                 pending.extend((child, rest) for child in children if rest)
         return totals
 
@@ -84,12 +104,30 @@ class Ledger:
         an amount."""
         rest = keys
         for each in self._tree.ancestors(tenant):
-            if found := rest & self.declared(each).keys():
+            amounts = self._of(each)
+            if found := rest & amounts.least.keys():
                 yield each, found
-                rest = rest - found
+                rest = rest - amounts.certain
 
 
-def _declared(tenant: TenantSummary) -> Mapping[str, int]:
+def _combined(alternatives: Sequence[Mapping[str, int]]) -> _Amounts:
+    first = alternatives[0]
+    if len(alternatives) == 1:
+        return _Amounts(first, first, first.keys())
+    by_key: dict[str, list[int]] = {}
+    for each in alternatives:
+        for key, amount in each.items():
+            by_key.setdefault(key, []).append(amount)
+    certain = {key for key, amounts in by_key.items() if len(amounts) == len(alternatives)}
+    return _Amounts(
+        {key: max(amounts) for key, amounts in by_key.items()},
+        {key: min(amounts) for key, amounts in by_key.items()},
+        certain,
+    )
+
+
+def declared_amounts(tenant: TenantSummary) -> Mapping[str, int]:
+    """The amounts that the Tenant declares; if both a key and its alias are declared, the lesser one counts."""
     found: dict[str, int] = {}
     for each, value in tenant.quotas.items():
         amount, key = _amount(value), canonical_key(each)
@@ -104,8 +142,8 @@ def validate_quota_change(tree: BaseTenantTree, new: TenantSummary, old: TenantS
     Only an excess that the write makes worse is rejected: an existing one may shrink in steps.
     """
     before, after = Ledger(tree), Ledger(ChangedTree(tree, new))
-    declared_before = before.declared(old) if old is not None else {}
-    declared = after.declared(new)
+    declared_before = declared_amounts(old) if old is not None else {}
+    declared = declared_amounts(new)
     spelled_keys: dict[str, str] = {}
     for tenant in (old, new):
         spelled_keys.update({canonical_key(key): key for key in sorted(tenant.quotas if tenant is not None else ())})
@@ -120,7 +158,7 @@ def validate_quota_change(tree: BaseTenantTree, new: TenantSummary, old: TenantS
     claims = {key: declared.get(key, claimed.get(key, 0)) for key in changed - problems.keys()}
     growing = {key for key, claim in claims.items() if claim > declared_before.get(key, claimed_before.get(key, 0))}
     for ancestor, keys in after.limits(new, growing):
-        total, limits = after.claimed_below(ancestor, keys), after.declared(ancestor)
+        total, limits = after.claimed_below(ancestor, keys), after.least(ancestor)
         for key in keys:
             if (excess := total.get(key, 0) - limits[key]) > 0:
                 problems[key] = _AboveLimit(claims[key], max(0, claims[key] - excess), ancestor, new)
@@ -171,7 +209,7 @@ class QuotaProblem:
 
 
 def _amount_text(amount: int) -> str:
-    return quantity.to_text(Fraction(amount, _NANO))
+    return quantity.to_text(Fraction(amount, NANO))
 
 
 class TenantQuota(TenantSpecValidation):

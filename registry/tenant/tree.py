@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 
 from apiserver.meta.resource import Key
@@ -33,6 +33,10 @@ class BaseTenantTree(ABC):
     @abstractmethod
     def children(self, namespace: str) -> Sequence[TenantSummary]:
         """The Tenants that are stored in this workload namespace, sorted by name."""
+
+    def alternatives(self, tenant: TenantSummary) -> Sequence[TenantSummary]:
+        """The Tenant as it is, and as writes that are under way may change it."""
+        return (tenant,)
 
     def parent(self, tenant: TenantSummary) -> TenantSummary | None:
         """The parent; None for the root and for a Tenant in a namespace without a Tenant."""
@@ -72,6 +76,18 @@ def effective_host(tree: BaseTenantTree, tenant: TenantSummary) -> EffectiveHost
             return EffectiveHost(value=".".join([*names, own]), namespace=each.namespace)
         names.append(each.key.name)
     return None
+
+
+def possible_hosts(tree: BaseTenantTree, tenant: TenantSummary) -> Set[str]:
+    """The effective hosts that the Tenant may have, whichever writes of the tree's alternatives are stored."""
+    hosts, names = set[str](), list[str]()
+    for each in (tenant, *tree.ancestors(tenant)):
+        own = [_own_host(alternative, tree.root_host) for alternative in tree.alternatives(each)]
+        hosts.update(".".join([*names, host]) for host in own if host)
+        if all(own):
+            break
+        names.append(each.key.name)
+    return hosts
 
 
 def _own_host(tenant: TenantSummary, root_host: str) -> str:
@@ -213,6 +229,9 @@ class ChangedTree(BaseTenantTree):
         if changed.namespace != namespace:
             _insert(siblings, changed)
         return siblings
+
+    def alternatives(self, tenant: TenantSummary) -> Sequence[TenantSummary]:
+        return (self._changed,) if tenant.key == self._changed.key else self._tree.alternatives(tenant)
 
 
 def _still_foreground(tenant: TenantSummary, before: TenantSummary | None) -> TenantSummary:
