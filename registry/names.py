@@ -34,6 +34,10 @@ MANAGED_FIELDS_ANNOTATION = "apps.cozystack.io/managed-fields"
 FINDINGS_ANNOTATION = "apps.cozystack.io/tenant-status"
 LONG_KEYS_ANNOTATION = "apps.cozystack.io/long-keys"
 APP_VERSION_ANNOTATION = "apps.cozystack.io/app-version"
+DELETION_MARK_ANNOTATION = "apps.cozystack.io/deletion-mark"
+
+# The annotation of the Lease that replicas record their claims in.
+CLAIMS_ANNOTATION = "apps.cozystack.io/claims"
 
 TENANT_FINALIZER = "apps.cozystack.io/tenant"
 FLUX_FINALIZER = "finalizers.fluxcd.io"

@@ -299,6 +299,7 @@ def background_tasks(
     informers = (*tenants.informers, *admission.informers, *others)
     return {
         **informer_tasks(tenants, (*admission.informers, *others)),
+        **tenants.tasks,
         "config": settings_file.follow,
         "policy-params": admission.policies.params.run,
         "memory": partial(freeze_gc, informers),

@@ -60,8 +60,10 @@ from tenant_apiserver.process import (
     shutdown_stages,
     tenant_groups,
 )
+from tenant_apiserver.wiring.claims import Replica
 from tenant_apiserver.wiring.cluster_admission import ClusterAdmission
 from tenant_apiserver.wiring.controllers import ControllerContext, Controllers
+from tenant_apiserver.wiring.replica_identity import new_identity
 from tenant_apiserver.wiring.tenant_api import TenantApi, tenant_api
 from tenant_apiserver.wiring.tenant_controller import NAME as TENANT
 
@@ -154,6 +156,12 @@ class _Server:
             finalizer=TENANT in options.controllers,
             history=HistoryLimits(size=options.watch_history_size),
             reviews=UncachedReviews(access_review) if options.visibility == "reviews" else None,
+            replica=self._replica() if options.leader_elect else None,
+        )
+
+    def _replica(self) -> Replica:
+        return Replica(
+            identity=new_identity(), namespace=self._options.service_namespace, metrics=self._process.metrics.registry
         )
 
     async def run(self) -> None:

@@ -107,6 +107,10 @@ class FakeCluster:
         """Returns the stored object, for assertions."""
         return copy.deepcopy(self._objects.get(_address(res, Key(namespace if res.namespaced else "", name))))
 
+    def peek_all(self, res: ClusterResource) -> list[Object]:
+        """Returns all stored objects of a kind, for assertions."""
+        return [copy.deepcopy(obj) for obj in self._objects_of(res)]
+
     def clear_writes(self) -> None:
         self.writes.clear()
 

@@ -36,6 +36,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._virtual.now
 
+    @property
+    def has_ready_callbacks(self) -> bool:
+        """True if something else can run before the clock jumps."""
+        return bool(self._ready)  # type: ignore[attr-defined]
+
     def block(self, seconds: float) -> None:
         """Advances the clock while nothing else runs, like a callback that blocks the loop."""
         self._virtual.now += seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from admission.chain import Plugin
+from admission.chain import Plugin, ValidatingPlugin
 from admission.complete_caches import CompleteCaches
 from admission.namespace_lifecycle import NamespaceLifecycle
 from admission.namespace_source import NamespaceSource
@@ -14,32 +14,40 @@ from admission.tenant.host_policy import TenantHostPolicy
 from admission.tenant.host_validation import TenantHosts
 from admission.tenant.placement import TenantPlacement
 from admission.tenant.quota import TenantQuota
-from admission.tenant.tree_lock import TreeCache, TreeGuard
+from admission.tenant.tree_lock import TreeCache, TreeFreshness, TreeGuard
 from registry.tenant.tree import TenantTree
+
+
+def tree_plugins(
+    *, tree: TenantTree, namespaces: NamespaceSource, finalizes: bool = True, disclosure: Disclosure = MASTERS_ONLY
+) -> tuple[ValidatingPlugin, ...]:
+    """The plugins that judge by the tree. With `finalizes`, a controller deletes Tenants."""
+    return (
+        TenantPlacement(tree=tree),
+        TenantHosts(tree=tree, disclosure=disclosure),
+        TenantQuota(tree=tree, disclosure=disclosure),
+        TenantDeletion(tree=tree, namespaces=namespaces, finalizes=finalizes, disclosure=disclosure),
+    )
 
 
 def tenant_plugins(
     *,
-    tree: TenantTree,
     cache: TreeCache,
     namespaces: NamespaceSource,
     caches: CompleteCaches,
+    judging: Sequence[Plugin],
+    alone: bool,
     owners: Sequence[Plugin] = (),
-    finalizes: bool = True,
-    disclosure: Disclosure = MASTERS_ONLY,
 ) -> tuple[Plugin, ...]:
-    """`cache` is the watch cache that feeds `tree`, and `caches` are all caches that a plugin of the chain reads.
-    `owners` are the plugins for owners and deletion with children; they and the host policy run before the others of
-    Tenants, so that an untrusted write is rejected without waiting for the lock. With `finalizes`, a controller deletes
-    Tenants."""
+    """`cache` is the watch cache that feeds the tree of the `judging` plugins, and `caches` are all caches that a
+    plugin of the chain reads. A process that is not `alone` needs claims, too. `owners` are the plugins for owners and
+    deletion with children; they and the host policy run before the others of Tenants, so that an untrusted write is
+    rejected without waiting for the lock."""
     return (
         caches,
         NamespaceLifecycle(namespaces=namespaces),
         *owners,
         TenantHostPolicy(),
-        TreeGuard(cache=cache, caches=caches),
-        TenantPlacement(tree=tree),
-        TenantHosts(tree=tree, disclosure=disclosure),
-        TenantQuota(tree=tree, disclosure=disclosure),
-        TenantDeletion(tree=tree, namespaces=namespaces, finalizes=finalizes, disclosure=disclosure),
+        TreeGuard(cache=cache, caches=caches) if alone else TreeFreshness(cache=cache),
+        *judging,
     )

@@ -1,6 +1,7 @@
 """Serializes writes that change the tree of Tenants against which other writes are validated.
 
-Validation and write are one critical section, and validation sees all earlier writes of this replica (API-18).
+Validation and write are one critical section, and validation sees all earlier writes of this replica (API-18). That is
+for a process that is the only one; several replicas need claims as well.
 """
 
 from __future__ import annotations
@@ -48,6 +49,22 @@ def tree_effect(attributes: Attributes) -> TreeEffect:
         return TreeEffect.CLAIMS if new.host or new.quotas else TreeEffect.ADDS
     old = summarize(attributes.old_object)
     return TreeEffect.CLAIMS if (new.host, new.quotas) != (old.host, old.quotas) else TreeEffect.NONE
+
+
+class TreeFreshness:
+    """Waits for the tree, and leaves it to claims to keep writes apart (`admission/tenant/claims`)."""
+
+    name = "TenantTreeFreshness"
+    _rule = PluginRule(TENANTS, frozenset(("CREATE", "UPDATE", "DELETE")))
+
+    def __init__(self, *, cache: TreeCache) -> None:
+        self._cache = cache
+
+    def handles(self, attributes: Attributes) -> bool:
+        return self._rule.matches(attributes) and tree_effect(attributes) is not TreeEffect.NONE
+
+    async def validate(self, attributes: Attributes) -> None:
+        await self._cache.wait_for_own_writes()
 
 
 class TreeGuard:

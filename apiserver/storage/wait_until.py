@@ -19,8 +19,8 @@ class WaitUntil:
             if not future.done():
                 future.set_result(None)
 
-    async def wait(self, condition: Callable[[], bool], timeout: float) -> bool:
-        """Wait until `condition` is true, at most `timeout` seconds. Returns whether it became true."""
+    async def wait(self, condition: Callable[[], bool], timeout: float | None) -> bool:
+        """Wait until `condition` is true, at most `timeout` seconds (None: forever). Returns whether it became true."""
         try:
             async with asyncio.timeout(timeout):
                 while not condition():

@@ -172,6 +172,10 @@ class WatchCache:
         if not is_current() and not await self._changes.wait(is_current, _CATCH_UP_SECONDS):
             raise errors.TooLargeResourceVersion(max(rv, self._pending_writes.rv, self.rv + 1), self.rv)
 
+    async def reaches(self, rv: int, seconds: float) -> bool:
+        """Wait until the cache has `rv`, at most `seconds`. Returns whether it has."""
+        return self.rv >= rv or await self._changes.wait(lambda: self.rv >= rv, seconds)
+
     async def get(self, key: Key, *, at_least: int = 0) -> CachedObject | None:
         """The object, not older than `at_least`. Like `list` and `watch`, raises TooManyRequests until the cache is
         ready, and TooLargeResourceVersion."""

@@ -5,11 +5,10 @@ Reads come from the watch cache that the informer feeds. Updates are conditional
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from apiserver import rest
 from apiserver.encoding.offload import json_size, offload_if_large
@@ -20,6 +19,7 @@ from apiserver.request.context import RequestContext
 from apiserver.request.options import DeleteOptions
 from apiserver.storage.watch_cache import WatchCache
 from registry.cluster.interface import HELMRELEASES, ClusterClient
+from registry.generic.run_to_end import run_to_end
 from registry.names import release_name
 from registry.tenant.convert import NotATenant, tenant_key, to_release, to_tenant
 from registry.tenant.convert_errors import TENANTS, to_tenant_error
@@ -29,8 +29,6 @@ from registry.tenant.watch_feed import TenantFeed
 
 FIELD_MANAGER = "tenant-apiserver"
 STALE_WARNING = "kube-apiserver cannot be reached at present: the response may be out of date"
-
-T = TypeVar("T")
 
 
 class ReleaseBackend:
@@ -78,15 +76,15 @@ class ReleaseBackend:
         return False
 
     async def create(self, obj: Object, *, dry_run: bool, context: RequestContext) -> Object:
-        return await _run_to_end(self._create(obj, dry_run))
+        return await run_to_end(self._create(obj, dry_run))
 
     async def update(self, key: Key, new: Object, current: Object, *, dry_run: bool, context: RequestContext) -> Object:
-        return await _run_to_end(self._update(key, new, current, dry_run))
+        return await run_to_end(self._update(key, new, current, dry_run))
 
     async def delete(
         self, key: Key, current: Object, options: DeleteOptions, *, context: RequestContext
     ) -> rest.DeletionResult:
-        return await _run_to_end(self._delete(key, current, options))
+        return await run_to_end(self._delete(key, current, options))
 
     async def _create(self, obj: Object, dry_run: bool) -> Object:
         release = await offload_if_large(partial(to_release, obj, None, self._settings()), size=json_size(obj))
@@ -199,16 +197,3 @@ def _delete_body(current: Object, options: DeleteOptions) -> dict[str, Any]:
 
 def _version(release: Object) -> int:
     return int(release["metadata"]["resourceVersion"])
-
-
-async def _run_to_end(write: Coroutine[Any, Any, T]) -> T:
-    """Runs a write to its end even if the caller is cancelled, and only then lets the caller continue, so that locks
-    around the write, such as admission's, stay locked until it is done."""
-    task = asyncio.ensure_future(write)
-    # retrieves the exception of a write that fails after its caller was cancelled
-    task.add_done_callback(lambda done: done.cancelled() or done.exception())
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise

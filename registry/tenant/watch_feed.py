@@ -12,7 +12,7 @@ from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object, Resource
 from apiserver.storage.watch_cache import WatchCache
 from registry.cluster.event_handlers import EventHandler
-from registry.names import workload_namespace
+from registry.names import DELETION_MARK_ANNOTATION, workload_namespace
 from registry.tenant.convert import (
     NotATenant,
     selectable_labels,
@@ -21,6 +21,7 @@ from registry.tenant.convert import (
     to_tenant,
     unreadable_paths,
 )
+from registry.tenant.convert_metadata import string_entries
 
 _logger = logging.getLogger(__name__)
 
@@ -36,6 +37,7 @@ class TenantFeed(EventHandler):
         self._cache = cache
         self._retry = retry
         self._unreadable_fields: dict[Key, tuple[str, ...]] = {}
+        self._deletion_marks: dict[Key, str] = {}
         self.cluster_error: StatusError | None = None
         """The error with which the watch failed, None while it works."""
 
@@ -44,11 +46,17 @@ class TenantFeed(EventHandler):
         """For metrics: the Tenants that are shown incompletely, with the paths of the values that cannot be read."""
         return MappingProxyType(self._unreadable_fields)
 
+    @property
+    def deletion_marks(self) -> Mapping[Key, str]:
+        """The Tenants that a replica is about to delete, with the text of the mark. It changes with the cache."""
+        return MappingProxyType(self._deletion_marks)
+
     async def replace(self, items: Sequence[Object], rv: int) -> None:
         # after a restore from a backup, a version may belong to a different object
         forward = rv >= self._cache.rv
-        previous = dict(self._unreadable_fields)
+        previous, marks = dict(self._unreadable_fields), dict(self._deletion_marks)
         self._unreadable_fields.clear()
+        self._deletion_marks.clear()
         tenants: dict[Key, CachedObject] = {}
         async for release in iterate_cooperatively(items):
             key = _key(release)
@@ -56,6 +64,8 @@ class TenantFeed(EventHandler):
                 continue
             if key in previous:
                 self._unreadable_fields[key] = previous[key]
+            if key in marks:
+                self._deletion_marks[key] = marks[key]
             cached = self._cache.peek(key) if forward else None
             # objects of an equal version are equal, so only changed ones are converted again after an outage
             tenants[key] = cached if cached is not None and _is_same(cached, release) else self._encode(key, release)
@@ -94,9 +104,11 @@ class TenantFeed(EventHandler):
             return
         last = self._encode(key, release)
         self._unreadable_fields.pop(key, None)
+        self._deletion_marks.pop(key, None)
         self._cache.apply("DELETED", last)
 
     def _encode(self, key: Key, release: Object) -> CachedObject:
+        self._note_deletion_mark(key, release)
         try:
             tenant, problems = to_tenant(release), tuple(unreadable_paths(release))
             encoded = encode(self._resource, tenant, labels=selectable_labels(release, tenant))
@@ -113,6 +125,13 @@ class TenantFeed(EventHandler):
         else:
             self._unreadable_fields.pop(key, None)
         return encoded
+
+    def _note_deletion_mark(self, key: Key, release: Object) -> None:
+        mark = string_entries(release["metadata"].get("annotations")).get(DELETION_MARK_ANNOTATION)
+        if mark:
+            self._deletion_marks[key] = mark
+        else:
+            self._deletion_marks.pop(key, None)
 
 
 def _is_same(cached: CachedObject, release: Object) -> bool:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from admission.tenant.claims.claim_lease import NAME as CLAIMS_LEASE
 from controller.tenant.quota_step import LIMIT_RANGE_NAME, QUOTA_NAME
 from controller.tenant.rbac_step import ROLES
 from controller.tenant.tenantgateway_step import TENANTGATEWAY_NAME
@@ -65,10 +66,11 @@ def _named(*names: str) -> Place:
     return _in_tenants(f"variables.name in {list(names)}", " or ".join(names))
 
 
-def _at_home(name: str) -> Place:
+def _at_home(*names: str) -> Place:
+    is_named = f"== '{names[0]}'" if len(names) == 1 else f"in {list(names)}"
     return Place(
-        expression=f"variables.namespaceName == variables.home && variables.name == '{name}'",
-        words=f"{name} in the account's own namespace",
+        expression=f"variables.namespaceName == variables.home && variables.name {is_named}",
+        words=f"{' or '.join(names)} in the account's own namespace",
     )
 
 
@@ -353,10 +355,12 @@ RIGHTS: Sequence[Right] = (
         group="coordination.k8s.io",
         resources=["leases"],
         verbs=["get", "create", "update"],
-        names=[LEASE],
-        place=_at_home(LEASE),
-        why="One replica at a time runs the controllers.",
-        remains="Stop the controllers of all replicas.",
+        names=[LEASE, CLAIMS_LEASE],
+        place=_at_home(LEASE, CLAIMS_LEASE),
+        why="One replica at a time runs the controllers. Replicas record the hosts and quotas that they are about to "
+        "write.",
+        remains="Stop the controllers of all replicas. Keep all replicas from changing hosts and quotas, or let them "
+        "store two Tenants that exclude each other.",
     ),
     Right(
         role=DELEGATOR,

@@ -142,7 +142,13 @@ _SERVE = (
         "how long cached decisions on tokens and access stay valid while the cluster is unreachable (default: 5m)",
         deprecated_name="--host-outage-tolerance",
     ),
-    _Flag("--leader-elect", boolean, True, "run controllers on one replica at a time", boolean=True),
+    _Flag(
+        "--leader-elect",
+        boolean,
+        True,
+        "run controllers on one replica at a time, and share claims to hosts and quotas; false if this is the only one",
+        boolean=True,
+    ),
     _Flag(
         "--visibility",
         one_of("rbac", "reviews"),

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +26,7 @@ from registry.cluster.interface import ClusterClient
 from registry.tenantgateway.types import GROUP as GATEWAYS
 from tenant_apiserver.wiring.gateway_controller import NAME as TENANT_GATEWAY
 from tenant_apiserver.wiring.gateway_controller import GatewayControllers
+from tenant_apiserver.wiring.replica_identity import new_identity
 from tenant_apiserver.wiring.tenant_api import TenantApi
 from tenant_apiserver.wiring.tenant_controller import NAME as TENANT
 from tenant_apiserver.wiring.tenant_controller import tenant_controller
@@ -175,7 +174,5 @@ def root_controller(context: ControllerContext, writer: ClusterWriter, queues: W
 
 
 def _elector(cluster: ClusterClient, gate: LeaseGate, namespace: str) -> LeaderElector:
-    identity = f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4()}"
-    return LeaderElector(
-        cluster=cluster, gate=gate, candidate=Candidate(identity=identity, namespace=namespace, name=LEASE)
-    )
+    candidate = Candidate(identity=new_identity(), namespace=namespace, name=LEASE)
+    return LeaderElector(cluster=cluster, gate=gate, candidate=candidate)

@@ -197,6 +197,18 @@ async def test_a_future_version_is_too_large() -> None:
     assert error.value.causes == [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
 
 
+async def test_a_caller_can_wait_for_one_version_and_no_other_write() -> None:
+    cache = make_cache(thing("x", 5))
+    cache.expect_version(100)
+    assert await cache.reaches(10, 1)
+    waiting = asyncio.ensure_future(cache.reaches(12, 5))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    cache.apply("MODIFIED", thing("x", 12))
+    assert await waiting
+    assert not await cache.reaches(13, 0.01)
+
+
 @pytest.mark.usefixtures("short_timeouts")
 async def test_a_pending_write_is_given_up_after_half_a_minute() -> None:
     now = 0.0

@@ -13,6 +13,7 @@ from apiserver.request.context import RequestContext
 from apiserver.request.options import DeleteOptions
 from apiserver.storage.watch_cache import WatchCache
 from registry.cluster.interface import HELMRELEASES, ClusterResource, ClusterUnreachable
+from registry.names import release_name
 from registry.tenant.release_cache import ReleaseCache, trim_release
 from registry.tenant.release_settings import ReleaseSettings
 from registry.tenant.storage import ReleaseBackend
@@ -89,6 +90,12 @@ class FakeReleaseCluster:
 
     def put(self, obj: Object) -> None:
         self._store("ADDED", copy.deepcopy(obj))
+
+    def remove(self, key: Key) -> None:
+        removed = self.objects.pop((key.namespace, release_name(key.name)))
+        self.rv += 1
+        removed["metadata"]["resourceVersion"] = str(self.rv)
+        self.events.append(("DELETED", removed, self.rv))
 
     def deliver(self, feed: TenantFeed) -> None:
         for type_, obj, rv in self.events:

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 from apiserver.meta.resource import Key
+from registry.names import DELETION_MARK_ANNOTATION
 from registry.tenant.convert import to_release
 from registry.tenant.release_settings import ReleaseSettings
 from tests.registry.tenant.release_cluster import KEY, World, tenant
@@ -59,3 +62,31 @@ async def test_another_helmrelease_only_advances_the_version(world: World) -> No
     world.cluster.deliver(world.feed)
     assert len(world.cache) == 0
     assert world.cache.rv == 11
+
+
+async def test_a_deletion_mark_is_noted_as_long_as_the_helmrelease_has_it(world: World) -> None:
+    marked = to_release(tenant(), None, ReleaseSettings())
+    unmarked = copy.deepcopy(marked)
+    marked["metadata"].setdefault("annotations", {})[DELETION_MARK_ANNOTATION] = "one-1"
+    world.cluster.put(marked)
+    world.cluster.deliver(world.feed)
+    assert world.feed.deletion_marks == {KEY: "one-1"}
+    shown = world.cache.peek(KEY)
+    assert shown is not None
+    assert "one-1" not in str(shown.object())
+    # the object has not changed and is not converted again
+    await world.feed.replace(list(world.cluster.objects.values()), world.cluster.rv)
+    assert world.feed.deletion_marks == {KEY: "one-1"}
+    world.cluster.put(unmarked)
+    world.cluster.deliver(world.feed)
+    assert world.feed.deletion_marks == {}
+
+
+async def test_a_deletion_mark_ends_with_the_helmrelease(world: World) -> None:
+    marked = to_release(tenant(), None, ReleaseSettings())
+    marked["metadata"].setdefault("annotations", {})[DELETION_MARK_ANNOTATION] = "one-1"
+    world.cluster.put(marked)
+    world.cluster.deliver(world.feed)
+    world.cluster.remove(KEY)
+    world.cluster.deliver(world.feed)
+    assert world.feed.deletion_marks == {}

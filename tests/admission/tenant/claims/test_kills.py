@@ -1,0 +1,69 @@
+"""A replica is killed at any of its steps during a write: the other one is blocked no longer than twice the timeout of
+a write, and what the killed one may have stored is respected."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from admission.tenant.claims.claim import EXPIRY_SECONDS
+from apiserver.meta import errors
+from apiserver.meta.resource import Object
+from tests.admission.tenant.claims.two_replicas import Call, change, check_consistent, create, delete, running
+from tests.faults.sizes import size
+from tests.tenant_objects import release
+from tests.virtual_time import run_virtual
+
+# the client's last retry, and the waits for the cache
+_MARGIN_SECONDS = 5.0
+PARENT = release("p", spec={"resourceQuotas": {"cpu": "4"}})
+
+PAIRS = [
+    pytest.param([], create("a", host="x.example"), create("b", host="x.example"), id="a host"),
+    pytest.param(
+        [PARENT],
+        create("a", "tenant-p", resourceQuotas={"cpu": "3"}),
+        create("b", "tenant-p", resourceQuotas={"cpu": "2"}),
+        id="a quota",
+    ),
+    pytest.param(
+        [PARENT],
+        change("p", resourceQuotas={"cpu": "2"}),
+        create("b", "tenant-p", resourceQuotas={"cpu": "3"}),
+        id="a lower quota of the parent",
+    ),
+    pytest.param([release("p")], delete("p"), create("a", "tenant-p"), id="a deletion"),
+]
+
+
+@pytest.mark.parametrize(("stored", "killed", "other"), PAIRS)
+@given(choices=st.lists(st.integers(0, 5), max_size=30), kill_at=st.integers(0, 25))
+@settings(max_examples=size(short=15, full=300))
+def test_a_kill_blocks_others_for_a_limited_time(
+    stored: Sequence[Object], killed: Call, other: Call, choices: Sequence[int], kill_at: int
+) -> None:
+    async def main() -> None:
+        async with running(*stored, choices=choices) as world:
+            turns, (one, two) = world.turns, world.servers
+
+            def kill(step: int) -> None:
+                if step == kill_at:
+                    turns.kill("one")
+
+            await turns.play({"one": killed.send(one)}, before_step=kill)
+            turns.kill("one")
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            # a StatusError is a verdict: the killed replica's write is stored
+            with suppress(errors.Forbidden, errors.NotFound, errors.Invalid):
+                await other.send_until_decided(two)
+            assert loop.time() - began < EXPIRY_SECONDS + _MARGIN_SECONDS
+            # what the killed replica had sent is stored, or never will be
+            check_consistent(world)
+
+    run_virtual(main)
