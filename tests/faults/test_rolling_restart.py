@@ -7,41 +7,23 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, ROOT_HOST, KubeCluster, tenants_path
+from tests.e2e.support.clusters import PATIENCE, KubeCluster, tenants_path
 from tests.e2e.support.https_client import Client
-from tests.e2e.support.processes import Process, free_port, run_command, wait_until
+from tests.e2e.support.processes import free_port, wait_until
 from tests.faults.balancer import Balancer
 from tests.faults.reflector import Name, Object, Reflector, name_of
+from tests.faults.replicas import Replicas
 from tests.faults.server_behind_proxy import is_ready
 from tests.faults.sizes import new_seed, size
 from tests.faults.write_storm import TenantKind, WriteStorm
 
 WRITERS, INFORMERS = 4, 3
 PAUSE_SECONDS = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Replicas:
-    """Servers on one cluster, by port."""
-
-    kube: KubeCluster
-    directory: Path
-    processes: dict[int, Process]
-
-    def start(self, port: int) -> None:
-        flags = [f"--kubeconfig={self.kube.account.kubeconfig}", f"--secure-port={port}", "--bind-address=127.0.0.1"]
-        log = self.directory / f"{port}.log"
-        self.processes[port] = run_command("serve", *flags, f"--root-host={ROOT_HOST}", log=log)
-
-    def client(self, port: int) -> Client:
-        direct = self.kube.direct_client()
-        return Client(f"https://127.0.0.1:{port}", direct.tls, direct.headers)
 
 
 @pytest.fixture
