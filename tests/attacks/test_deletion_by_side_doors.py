@@ -189,6 +189,10 @@ def wait_until_held(victim: Victim, tenants: Tenants) -> None:
         return HELD in messages.get("Terminating", "") and HELD in messages.get("Ready", "")
 
     tenants.wait("the tenant says what its deletion waits for", is_held)
+    # who may get the tenant need not be allowed to get its children (ATTACK-15)
+    events = tenants.client.get(f"/apis/events.k8s.io/v1/namespaces/{victim.namespace}/events").expect(200)["items"]
+    notes = [each["note"] for each in events if each["regarding"]["name"] == victim.name]
+    assert victim.child not in str([tenants.get(victim.name, victim.namespace)["status"], notes])
     child = tenants.get(victim.child, victim.workload)
     assert "deletionTimestamp" not in child["metadata"]
     assert tenants.client.get(f"/api/v1/namespaces/{victim.workload}").expect(200)["status"]["phase"] == "Active"
