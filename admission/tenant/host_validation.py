@@ -81,7 +81,7 @@ class TenantHosts(TenantSpecValidation):
             return []
         problems = validate_host_change(self._tree, new, old)
         inherited = [each.tenant for each in problems if each.tenant != new.key]
-        told = {new.key, *(await self._disclosure.names(user, inherited))}
+        told = {new.key, *(await self._disclosure.names(user, inherited) if inherited else ())}
         found = [each.error for each in problems if each.tenant in told]
         if len(found) < len(problems):
             found.append(forbidden(_FIELD, "another tenant has a host that a sub-tenant would inherit"))
