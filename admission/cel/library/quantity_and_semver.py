@@ -20,7 +20,7 @@ from admission.cel.library.opaque_types import (
     method,
     overload,
 )
-from registry import quantity
+from admission.cel.library.quantity_amount import Amount, add, of_integer, parse_amount, subtract
 
 QUANTITY = "kubernetes.Quantity"
 SEMVER = "kubernetes.Semver"
@@ -28,41 +28,60 @@ _BLANK = re.compile(r"\s")
 _IDENTIFIER = re.compile(r"[0-9A-Za-z-]+", re.ASCII)
 _NUMBER = re.compile(r"[0-9]+", re.ASCII)
 _MAX_DIGITS = len(str(2**64))
+_SCALE_BITS = 6
+_SCALE_OFFSET = 9
+_NO_SCALE = 2**_SCALE_BITS - 1
 
 
 def parse_quantity(text: str) -> OpaqueValue:
     try:
-        return _quantity(quantity.parse(text))
+        return _quantity(parse_amount(text))
     except ValueError as error:
         raise FunctionError(str(error)) from error
 
 
-def _quantity(value: Fraction) -> OpaqueValue:
-    return make(QUANTITY, numerator=str(value.numerator), denominator=str(value.denominator))
+def _quantity(amount: Amount) -> OpaqueValue:
+    value = amount.value
+    return make(
+        QUANTITY, numerator=str(value.numerator), denominator=str(value.denominator), scale=_encoded(amount.scale)
+    )
 
 
-def _fraction(value: object) -> Fraction:
+def _encoded(scale: int | None) -> list[int | float]:
+    """The scale as bits that are 0 or 0.0, which are equal in CEL but not for Python: quantities of one value are equal
+    whatever their scale."""
+    number = _NO_SCALE if scale is None else scale + _SCALE_OFFSET
+    return [0.0 if number >> bit & 1 else 0 for bit in range(_SCALE_BITS)]
+
+
+def _amount(value: object) -> Amount:
     found = expect(value, QUANTITY)
-    return Fraction(int(found["numerator"]), int(found["denominator"]))
+    number = sum(1 << bit for bit, each in enumerate(found["scale"]) if isinstance(each, float))
+    scale = None if number == _NO_SCALE else number - _SCALE_OFFSET
+    return Amount(Fraction(int(found["numerator"]), int(found["denominator"])), scale)
+
+
+def is_integer(value: object) -> bool:
+    return _amount(value).as_int64() is not None
 
 
 def as_integer(value: object) -> int:
-    number = _fraction(value)
-    if number.denominator != 1 or not -(2**63) <= number.numerator < 2**63:
+    number = _amount(value).as_int64()
+    if number is None:
         raise FunctionError("cannot convert value to integer")
-    return number.numerator
+    return number
 
 
 def as_approximate_float(value: object) -> float:
-    number = _fraction(value)
+    number = _amount(value).value
     try:
         return float(number)
     except OverflowError:
         return math.inf if number > 0 else -math.inf
 
 
-def _operand(value: object) -> Fraction:
-    return Fraction(value) if isinstance(value, int) else _fraction(value)
+def _operand(value: object) -> Amount:
+    return of_integer(value) if isinstance(value, int) else _amount(value)
 
 
 def parse_semver(text: str, normalize: bool = False) -> OpaqueValue:
@@ -147,7 +166,7 @@ def _compare_values(left: Any, right: Any) -> int:
 def compare(left: object, right: object) -> int:
     impl: Callable[..., int] = by_kind(
         **{
-            QUANTITY: lambda one, other: _compare_values(_fraction(one), _fraction(other)),
+            QUANTITY: lambda one, other: _compare_values(_amount(one).value, _amount(other).value),
             SEMVER: lambda one, other: _compare_values(_sort_key(one), _sort_key(other)),
         }
     )
@@ -165,9 +184,9 @@ def _succeeds(parse: Callable[..., OpaqueValue], *arguments: Any) -> bool:
 def functions() -> Functions:
     text, truth, number, opaque = Type.STRING, Type.BOOL, Type.INT, Type.MAP
 
-    def arithmetic(name: str, operation: Callable[[Fraction, Fraction], Fraction]) -> Any:
+    def arithmetic(name: str, operation: Callable[[Amount, Amount], Amount]) -> Any:
         def impl(left: object, right: object) -> OpaqueValue:
-            return _quantity(operation(_fraction(left), _operand(right)))
+            return _quantity(operation(_amount(left), _operand(right)))
 
         return function(
             name,
@@ -181,12 +200,12 @@ def functions() -> Functions:
     return (
         function("quantity", overload(opaque, text, impl=parse_quantity)),
         function("isQuantity", overload(truth, text, impl=lambda value: _succeeds(parse_quantity, value))),
-        method("isInteger", truth, impl=lambda value: _succeeds(lambda each: make("", value=as_integer(each)), value)),
+        method("isInteger", truth, impl=is_integer),
         method("asInteger", number, impl=as_integer),
         method("asApproximateFloat", Type.DOUBLE, impl=as_approximate_float),
-        function("sign", overload(number, opaque, impl=lambda value: _compare_values(_fraction(value), 0))),
-        arithmetic("add", lambda left, right: left + right),
-        arithmetic("sub", lambda left, right: left - right),
+        function("sign", overload(number, opaque, impl=lambda value: _compare_values(_amount(value).value, 0))),
+        arithmetic("add", add),
+        arithmetic("sub", subtract),
         function(
             "semver",
             overload(opaque, text, impl=parse_semver),

@@ -57,6 +57,14 @@ _COMPARED = {
         "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
     ),
     "quantity('1500m').asInteger() == 1": "cannot convert value to integer",
+    "quantity('1000m').asInteger() == 1": "cannot convert value to integer",
+    "quantity('1.0Ki').isInteger()": "",
+    "quantity('1e19').isInteger()": "",
+    "quantity('500m').add(quantity('500m')).isInteger()": "",
+    "!quantity('0').add(quantity('1')).isInteger()": "",
+    "!quantity('000k').isInteger()": "",
+    "!quantity('99999Gi').isInteger()": "",
+    "quantity('999999999999Ki').isInteger()": "",
     "semver('01.2.3') == semver('1.2.3')": 'Major number must not contain leading zeroes "01"',
     "url('https://a:b/') == url('/c')": (
         'URL parse error during conversion from string: parse "https://a:b/": invalid port ":b" after host'
