@@ -9,6 +9,7 @@ from apiserver.meta.resource import Column, Schema
 from registry.embedded.kinds import schema_builders as schemas
 from registry.embedded.kinds import table_cells as cells
 from registry.embedded.kinds.kind import CREATED_AT, Kind
+from registry.embedded.kinds.policy_validation import PolicyValidation
 from registry.embedded.kinds.rbac_validation import RoleBindingValidation, RoleValidation
 from registry.embedded.kinds.schema_builders import (
     INTEGER,
@@ -180,6 +181,7 @@ CONTROL_PLANE_KINDS = (
             Column("ParamKind", description="Kind of its parameters."),
         ),
         cells=cells.admissionpolicy,
+        validation=PolicyValidation(),
     ),
     Kind(
         group=_ADMISSION,

@@ -1,0 +1,40 @@
+"""Validation of ValidatingAdmissionPolicies, which kube-apiserver does before it compiles their expressions. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from apiserver.meta import errors
+from apiserver.meta.errors import FieldError
+from apiserver.meta.resource import Object
+from registry.embedded.kinds.kind import NoValidation
+
+_IDENTIFIER = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
+_RESERVED = frozenset(
+    (
+        *("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if"),
+        *("import", "let", "loop", "package", "namespace", "return", "var", "void", "while"),
+    )
+)
+
+
+class PolicyValidation(NoValidation):
+    def validate(self, obj: Object) -> list[FieldError]:
+        variables = (obj.get("spec") or {}).get("variables") or []
+        return [
+            problem
+            for index, variable in enumerate(variables)
+            for problem in _variable_errors(variable, f"spec.variables[{index}]")
+        ]
+
+
+def _variable_errors(variable: dict[str, Any], path: str) -> list[FieldError]:
+    name, problems = variable.get("name") or "", []
+    if not name.strip():
+        problems.append(errors.required(f"{path}.name", "name is not specified"))
+    elif not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
+        problems.append(errors.invalid(f"{path}.name", name, "must be a valid CEL identifier"))
+    if not (variable.get("expression") or "").strip():
+        problems.append(errors.required(f"{path}.expression", "expression is not specified"))
+    return problems
