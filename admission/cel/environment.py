@@ -70,7 +70,12 @@ _TYPED: Mapping[str, Mapping[str, Type]] = {
 _ROOTS = ("object", "oldObject", "request", "namespaceObject", "params", "authorizer")
 _ABSENT = 'No value with name "'
 _ITERATION_LIMIT = "Iteration budget exceeded"
-_UNSUPPORTED = ("returned a result with an exception set", "Unimplemented type: ", "Non-CEL value type for ")
+_UNSUPPORTED = (
+    "returned a result with an exception set",
+    "Unimplemented type: ",
+    "Non-CEL value type for ",
+    "could not convert argument optional_type",
+)
 # these macros compile but fail when evaluated: the library does not bind the functions behind them
 _UNBOUND = ("transformMap", "transformMapEntry")
 

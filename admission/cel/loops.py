@@ -6,12 +6,11 @@ The CEL library (0.1.3) ends an evaluation after 9,999 iterations, takes time qu
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from admission.cel.tokenizer import Token, closing, mentions, operand_start, tokens
+from admission.cel.tokenizer import Token, closing, has_optionals, mentions, operand_start, tokens
 
 TEST, LIST = "kubernetesTest", "kubernetesList"
 """`f(number of the loop, its range, variables of the loops around it)`: a bool, or a list."""
@@ -76,16 +75,6 @@ def _has_unsigned(code: Sequence[Token]) -> bool:
     return any(token == _UINT or (token.kind == "number" and token.text[-1] in "uU") for token in code)
 
 
-def _has_optionals(code: Sequence[Token]) -> bool:
-    """True if an optional may be the value of a part of the expression."""
-    return any(
-        token.text == ".?"
-        or (token.kind == "word" and token.text in _OPTIONALS)
-        or (token.text == "?" and before.text == "[")
-        for before, token in itertools.pairwise([_START, *code])
-    )
-
-
 def union_of_shapes(shapes: Iterable[LoopShape]) -> LoopShape:
     """The shape of expressions that may read each other's results."""
     found = list(shapes)
@@ -128,10 +117,7 @@ _MACROS = {
 _NAMES = frozenset(name for name, _ in _MACROS)
 _LISTS = (LoopResult.ELEMENTS, LoopResult.SORTED)
 _WORDY = frozenset(("word", "number", "string"))
-_START = Token("", "")
 _UINT = Token("word", "uint")
-# they return optionals, or have them in their names
-_OPTIONALS = frozenset(("optional", "optMap", "optFlatMap", "first", "last", "validate", "named"))
 _SPLITTING = frozenset(("split", "findAll"))
 
 
@@ -151,7 +137,7 @@ def loop_shape(expression: str) -> LoopShape:
         splits_text=not _SPLITTING.isdisjoint(called),
         flattens="flatten" in called,
         unbounded="range" in called,
-        unsupported=_has_unsigned(code) or (any(token.text == "{" for token in code) and _has_optionals(code)),
+        unsupported=_has_unsigned(code) or (any(token.text == "{" for token in code) and has_optionals(code)),
         literals=sum(token.text == "," for token in code),
     )
 

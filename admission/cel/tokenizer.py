@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,8 +22,10 @@ BOUNDED = "kubernetesBounded"
 # A Python function cannot return an optional: these two return a list or a map, empty for optional.none().
 FORMAT_ERRORS = "kubernetesFormatErrors"
 NAMED_FORMAT = "format.kubernetesNamed"
-# A parameter of type dyn would end the process if its argument is an optional; an element of a list does not.
-INCLUDES = "kubernetesIncludes"
+INDEX_OF_NULL = {"indexOf": "kubernetesIndexOfNull", "lastIndexOf": "kubernetesLastIndexOfNull"}
+_PAIR, _MAP, _TARGET, _ITEM = "kubernetesPair", "kubernetesMap", "kubernetesTarget", "kubernetesItem"
+# they return optionals, or have them in their names
+_OPTIONALS = frozenset(("optional", "optMap", "optFlatMap", "first", "last", "validate", "named"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,7 @@ class Token:
 
 
 _NO_TOKEN = Token("", "")
+_NULL = Token("word", "null")
 
 
 def tokens(expression: str) -> list[Token]:
@@ -94,14 +98,88 @@ def calls(method: str, expression: str) -> bool:
     )
 
 
+def has_optionals(code: Sequence[Token]) -> bool:
+    """True if an optional may be the value of a part of the expression, whose tokens are without white space."""
+    return any(
+        token.text == ".?"
+        or (token.kind == "word" and token.text in _OPTIONALS)
+        or (token.text == "?" and before.text == "[")
+        for before, token in itertools.pairwise([_NO_TOKEN, *code])
+    )
+
+
 def rewrite_unsupported_calls(expression: str) -> str:
     """Rewrites calls that the library cannot evaluate as Kubernetes does. `f.validate(s)` and `format.named(s)` return
     optionals, `lists.range(n)` has no limit, and the operands of `includes` have any type. `has(a.b)` fails if `a` is
-    null, and does not find typed fields, which are separate variables."""
+    null, and does not find typed fields, which are separate variables. `indexOf` cannot be declared for null, and a map
+    of optionals would end the process."""
     if "has" in expression:
         expression = _rewrite_has(expression)
-    if not any(name in expression for name in ("validate", "named", "range", "includes")):
-        return expression
+    if any(name in expression for name in ("validate", "named", "range", "includes")):
+        expression = _rewrite_calls(expression)
+    if "{" in expression and has_optionals(_significant_tokens(expression)):
+        expression = _guard_maps(expression)
+    return _rewrite_index_of(expression) if "ndexOf" in expression else expression
+
+
+def _guard_maps(expression: str) -> str:
+    """Lets each map literal fail if it contains an optional, anywhere: `format` cannot convert one to a string."""
+    found = tokens(expression)
+    code = [index for index, token in enumerate(found) if token.kind != "space"]
+    brackets = [found[index] for index in code]
+    texts = [token.text for token in found]
+    for position, index in enumerate(code):
+        if brackets[position].text != "{" or (end := closing(brackets, position)) is None:
+            continue
+        before = brackets[position - 1] if position else _NO_TOKEN
+        if before.kind == "word" and before.text != "in":
+            # a message, not a map
+            continue
+        texts[index] = f" optional.of({texts[index]}"
+        texts[code[end]] += f").optMap({_MAP}, '%s'.format([{_MAP}]) == '' ? {_MAP} : {_MAP}).value()"
+    return "".join(texts)
+
+
+def _rewrite_index_of(expression: str) -> str:
+    """Rewrites `a.indexOf(b)`, where b may be null, as a choice between two functions."""
+    found = tokens(expression)
+    places = [index for index, token in enumerate(found) if token.kind != "space"]
+    code = [found[index] for index in places]
+
+    def text(start: int, end: int) -> str:
+        last = places[end] if end < len(places) else len(found)
+        return "".join(token.text for token in found[places[start] if start < len(places) else last : last])
+
+    for position in range(len(code) - 2, 1, -1):
+        name, end = code[position].text, closing(code, position + 1)
+        if name not in INDEX_OF_NULL or code[position - 1].text != "." or code[position + 1].text != "(" or end is None:
+            continue
+        argument = code[position + 2 : end]
+        if not _may_be_null(argument):
+            continue
+        start = operand_start(code, position - 2)
+        operand = text(start, position - 1)
+        item = "dyn(null)" if argument == [_NULL] else text(position + 2, end)
+        # an end of line ends a comment
+        choice = f"dyn({_ITEM}) == null ? dyn({_TARGET}).{INDEX_OF_NULL[name]}() : {_TARGET}.{name}({_ITEM})"
+        choice = f"optional.of({item}\n).optMap({_ITEM}, {choice}).value()"
+        call = f"optional.of({operand}\n).optMap({_TARGET}, {choice}).value()"
+        return _rewrite_index_of(f"{text(0, start)}{call}{text(end + 1, len(code))}")
+    return expression
+
+
+def _may_be_null(argument: Sequence[Token]) -> bool:
+    """False for no argument, several, a literal, and the argument of a call that has been rewritten."""
+    depth = 0
+    for token in argument:
+        depth += token.text in _PAIRS.values()
+        depth -= token.text in _PAIRS
+        if token.text == "," and depth == 0:
+            return False
+    return bool(argument) and (len(argument) > 1 or (argument[0].kind == "word" and argument[0].text != _ITEM))
+
+
+def _rewrite_calls(expression: str) -> str:
     found = tokens(expression)
     code = [index for index, token in enumerate(found) if token.kind != "space"]
     called = [found[index] for index in code]
@@ -114,8 +192,8 @@ def rewrite_unsupported_calls(expression: str) -> str:
         before[code[call.start]] = call.opening + before[code[call.start]]
         texts[index] = call.name
         if call.joins_operands:
-            texts[code[position - 1]], texts[code[position + 1]], texts[code[call.end]] = ",", "", "]"
-        after[code[call.end]] += ")"
+            texts[code[position - 1]], texts[code[position + 1]], texts[code[call.end]] = "), dyn(", "", ""
+        after[code[call.end]] += call.closing
     return "".join(f"{head}{text}{tail}" for head, text, tail in zip(before, texts, after, strict=True))
 
 
@@ -148,16 +226,22 @@ def _has_argument(code: Sequence[Token], position: int) -> list[str]:
     return [token.text for token in inside[::2]] if chained and len(inside) % 2 == 1 and len(inside) >= 3 else []
 
 
+_INCLUDES = (
+    f")]).optMap({_PAIR}, type({_PAIR}[0]) == list ? {_PAIR}[1] in {_PAIR}[0] : {_PAIR}[0] == {_PAIR}[1]).value()"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call to rewrite: `opening` is inserted before the token at `start`, a parenthesis after the one at `end`."""
+    """A call to rewrite: `opening` is inserted before the token at `start`, `closing` after the one at `end`."""
 
     start: int
     end: int
     opening: str
     name: str
+    closing: str = ")"
     joins_operands: bool = False
-    """`a.f(b)` becomes `[a, b]`, for a function that follows from `opening`."""
+    """`a.f(b)` becomes `a), dyn(b`, between `opening` and `closing`."""
 
 
 def _rewrite_call(code: Sequence[Token], position: int) -> _Call | None:
@@ -172,7 +256,9 @@ def _rewrite_call(code: Sequence[Token], position: int) -> _Call | None:
         case _, "validate":
             return _Call(operand_start(code, position - 2), end, optional, FORMAT_ERRORS)
         case _, "includes":
-            return _Call(operand_start(code, position - 2), end, f"{INCLUDES}([", "", joins_operands=True)
+            return _Call(
+                operand_start(code, position - 2), end, "optional.of([dyn(", "", _INCLUDES, joins_operands=True
+            )
         case "format", "named":
             return _Call(position - 2, end, optional, NAMED_FORMAT.partition(".")[2])
         case "lists", "range" if end > position + 2:

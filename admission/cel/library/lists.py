@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from admission.cel.library.opaque_types import NO_OVERLOAD, FunctionError, Functions, Type, function, overload
-from admission.cel.tokenizer import BOUNDED, INCLUDES
+from admission.cel.tokenizer import BOUNDED, INDEX_OF_NULL
 
 _LONGEST_RANGE = 100_000
 _NUMBERS = (int, float, datetime.timedelta)
@@ -50,11 +50,12 @@ def last_index_of(items: Sequence[Any], item: Any) -> int:
     return next((index for index in range(len(items) - 1, -1, -1) if _equal(items[index], item)), -1)
 
 
-def includes(operands: Sequence[Any]) -> bool:
-    target, item = operands
-    if isinstance(target, list):
-        return any(_equal(each, item) for each in target)
-    return _equal(target, item)
+def _index_of_null(items: Sequence[Any]) -> int:
+    return index_of(items, None)
+
+
+def _last_index_of_null(items: Sequence[Any]) -> int:
+    return last_index_of(items, None)
 
 
 def _require_non_empty(items: Sequence[Any], name: str) -> Sequence[Any]:
@@ -104,5 +105,6 @@ def functions() -> Functions:
         function("max", overload(dyn, items, impl=largest, member=True)),
         function("indexOf", *(overload(Type.INT, items, kind, impl=index_of, member=True) for kind in kinds)),
         function("lastIndexOf", *(overload(Type.INT, items, kind, impl=last_index_of, member=True) for kind in kinds)),
-        function(INCLUDES, overload(Type.BOOL, items, impl=includes)),
+        function(INDEX_OF_NULL["indexOf"], overload(Type.INT, items, impl=_index_of_null, member=True)),
+        function(INDEX_OF_NULL["lastIndexOf"], overload(Type.INT, items, impl=_last_index_of_null, member=True)),
     )

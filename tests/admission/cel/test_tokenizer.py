@@ -53,10 +53,34 @@ def test_a_field_of_the_same_name_is_not_a_mention() -> None:
         pytest.param("a.range(1) + lists.range()", "a.range(1) + lists.range()", id="other functions named range"),
         pytest.param("a.validate(", "a.validate(", id="unfinished"),
         pytest.param(
-            "!a[0].b.includes(c).includes( d )",
-            "!kubernetesIncludes([kubernetesIncludes([a[0].b,c]), d ])",
+            "!a.includes( b )",
+            "!optional.of([dyn(a), dyn( b )]).optMap(kubernetesPair, type(kubernetesPair[0]) == list"
+            " ? kubernetesPair[1] in kubernetesPair[0] : kubernetesPair[0] == kubernetesPair[1]).value()",
             id="operands of any type",
         ),
+        pytest.param(
+            "a in{'b': c.?d}",
+            "a in optional.of({'b': c.?d}).optMap(kubernetesMap, '%s'.format([kubernetesMap]) == ''"
+            " ? kubernetesMap : kubernetesMap).value()",
+            id="a map that may contain an optional",
+        ),
+        pytest.param("a.b{c: 1} == d.?e", "a.b{c: 1} == d.?e", id="a message is no map"),
+        pytest.param("{'a': b}", "{'a': b}", id="a map without optionals"),
+        pytest.param(
+            "a.b.indexOf(c == d)",
+            "optional.of(a.b\n).optMap(kubernetesTarget, optional.of(c == d\n).optMap(kubernetesItem, "
+            "dyn(kubernetesItem) == null ? dyn(kubernetesTarget).kubernetesIndexOfNull()"
+            " : kubernetesTarget.indexOf(kubernetesItem)).value()).value()",
+            id="an index of what may be null",
+        ),
+        pytest.param(
+            "a.lastIndexOf(null)",
+            "optional.of(a\n).optMap(kubernetesTarget, optional.of(dyn(null)\n).optMap(kubernetesItem, "
+            "dyn(kubernetesItem) == null ? dyn(kubernetesTarget).kubernetesLastIndexOfNull()"
+            " : kubernetesTarget.lastIndexOf(kubernetesItem)).value()).value()",
+            id="the last index of null",
+        ),
+        pytest.param("a.indexOf('b') + a.indexOf(b, 1)", "a.indexOf('b') + a.indexOf(b, 1)", id="no null"),
         pytest.param(
             "!has(a.b.c) || has(a.b)",
             "!(type(dyn(a.b)) == map ? 'c' in dyn(a.b) : false) || (type(dyn(a)) == map ? 'b' in dyn(a) : false)",

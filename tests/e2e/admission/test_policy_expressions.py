@@ -8,7 +8,7 @@ import pytest
 
 from tests.docs.admission_page import MISSING, WORKING
 from tests.e2e.support.clusters import E2eCluster
-from tests.e2e.support.policies import Policies, configmap
+from tests.e2e.support.policies import CONFIGMAPS, POLICIES, Policies, configmap
 
 _BATCH = 6
 _OBJECT = configmap("judged", {"text": "abc"}, labels={"a": "b"})
@@ -57,6 +57,10 @@ _COMPARED = {
         "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
     ),
     "quantity('1500m').asInteger() == 1": "cannot convert value to integer",
+    "object.data.list.indexOf(object.data.none) == 1": "no such key: list",
+    "[dyn(null), dyn(1)].indexOf(dyn(null)) == 1": "",
+    "[dyn(null), dyn(1)].lastIndexOf(dyn(null)) == 1": "",
+    "[dyn(1)].indexOf(dyn(null)) == 0": "",
     "quantity('1000m').asInteger() == 1": "cannot convert value to integer",
     "quantity('1.0Ki').isInteger()": "",
     "quantity('1e19').isInteger()": "",
@@ -116,6 +120,33 @@ def test_error_messages_are_the_same_on_both_clusters(policies: Policies, expres
         for each in expressions
     ]
     assert _warnings(policies, expressions) == texts
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        pytest.param("namespace", 'Invalid value: "namespace": must be a valid CEL identifier', id="a reserved word"),
+        pytest.param("in", 'Invalid value: "in": must be a valid CEL identifier', id="an operator"),
+        pytest.param("a-b", 'Invalid value: "a-b": must be a valid CEL identifier', id="a hyphen"),
+        pytest.param(" ", "Required value: name is not specified", id="a space"),
+    ],
+)
+def test_a_policy_with_a_variable_that_no_expression_can_name_is_invalid(
+    policies: Policies, unique: str, name: str, why: str
+) -> None:
+    spec = {
+        "matchConstraints": {"resourceRules": [dict(CONFIGMAPS)]},
+        "variables": [{"name": name, "expression": "1"}],
+        "validations": [{"expression": "true"}],
+    }
+    body = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": unique},
+        "spec": spec,
+    }
+    found = policies.client.request("POST", POLICIES, body, query={"dryRun": "All"}).expect(422)
+    assert f"spec.variables[0].name: {why}" in found["message"]
 
 
 @pytest.mark.usefixtures("kube")
