@@ -67,7 +67,7 @@ _TYPED: Mapping[str, Mapping[str, Type]] = {
         "status.phase": STRING,
     },
 }
-_ROOTS = ("object", "oldObject", "request", "namespaceObject", "params", "authorizer")
+_ROOTS = ("object", "oldObject", "request", "namespaceObject", "params", "authorizer", "self", "oldSelf")
 _ABSENT = 'No value with name "'
 _ITERATION_LIMIT = "Iteration budget exceeded"
 _UNSUPPORTED = (
@@ -179,6 +179,14 @@ class Environment:
         self._variables = variables
         self._env = _shared_env(params, authorizer) if not variables else _env(params, authorizer, variables)
 
+    @classmethod
+    def of_schema_rules(cls) -> Environment:
+        """Declares self and oldSelf, the values of the rules in schemas."""
+        environment = cls.__new__(cls)
+        environment._variables = None
+        environment._env = _rule_env()
+        return environment
+
     def compile(self, expression: str, returns: Sequence[Type] = ()) -> Program:
         """`returns` lists the accepted result types; empty accepts any. Raises CompileError."""
         used = fields_of("variables", expression) if self._variables is not None else []
@@ -272,9 +280,18 @@ def _env(params: bool, authorizer: bool, variables: Mapping[str, Type]) -> cel.E
         types["params"] = Type.DYN
     if authorizer:
         types["authorizer"] = _OBJECT
+    return _new_env(types)
+
+
+@functools.cache
+def _rule_env() -> cel.Env:
+    return _new_env({"self": Type.DYN, "oldSelf": Type.DYN})
+
+
+def _new_env(types: Mapping[str, Type]) -> cel.Env:
     functions = [each for library in _LIBRARIES for each in library()]
     extension = cel.CelExtension("kubernetes", functions)
-    return cel.NewEnv(config=cel.NewEnvConfigFromYaml(_CONFIG), variables=types, extensions=[extension])
+    return cel.NewEnv(config=cel.NewEnvConfigFromYaml(_CONFIG), variables=dict(types), extensions=[extension])
 
 
 _LIBRARIES: tuple[Callable[[], Sequence[cel.FunctionDecl]], ...] = (

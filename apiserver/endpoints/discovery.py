@@ -84,7 +84,18 @@ class Discovery:
     """Answers the discovery paths. Groups and versions keep their order: the first version of a group is preferred."""
 
     def __init__(self, groups: Sequence[ServedGroup]) -> None:
-        self._endpoints = dict(_endpoints(groups))
+        self.replace(groups)
+
+    def replace(self, groups: Sequence[ServedGroup]) -> None:
+        """Describes these groups from now on. The documents are made when they are first requested."""
+        self._groups = groups
+        self._made: Mapping[str, _DiscoveryEndpoint] | None = None
+
+    @property
+    def _endpoints(self) -> Mapping[str, _DiscoveryEndpoint]:
+        if self._made is None:
+            self._made = dict(_endpoints(self._groups))
+        return self._made
 
     async def respond(self, context: RequestContext) -> web.Response | None:
         """The response, or None if the path does not belong to discovery. Raises NotAcceptable, MethodNotAllowed."""

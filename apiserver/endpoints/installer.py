@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from aiohttp import web
@@ -98,6 +98,10 @@ class ApiGroupVersion:
     group: str
     version: str
     endpoints: Mapping[str, Endpoint]
+
+    def extended_with(self, other: ApiGroupVersion) -> ApiGroupVersion:
+        """This group version with those endpoints of the other that it does not have itself."""
+        return replace(self, endpoints={**other.endpoints, **self.endpoints})
 
     def served(self) -> ServedGroup:
         """The group version as discovery and OpenAPI describe it."""

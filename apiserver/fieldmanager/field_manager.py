@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from apiserver.fieldmanager import managed_fields as managedfields
@@ -23,7 +24,7 @@ from apiserver.fieldmanager.typed.field_set import (
     to_field_set,
 )
 from apiserver.fieldmanager.typed.merge import merge
-from apiserver.fieldmanager.typed.types import atom_from_schema
+from apiserver.fieldmanager.typed.types import Atom, atom_from_schema
 from apiserver.fieldmanager.typed.validate import validate
 from apiserver.json.values import MAX_OBJECT_NESTING, equal, nests_deeper_than
 from apiserver.meta import field_path as fieldpath
@@ -64,8 +65,12 @@ class FieldManager:
     def __init__(self, resource: Resource, *, reset_fields: Sequence[str] = ()) -> None:
         self._resource = resource
         self._schema = object_schema(resource)
-        self._atom = atom_from_schema(self._schema)
         self._reset = FieldSet.of(fieldpath.make_path(*path.split(".")) for path in reset_fields)
+
+    @cached_property
+    def _atom(self) -> Atom:
+        # made on first use, because most kinds of a cluster are only read
+        return atom_from_schema(self._schema)
 
     def create(self, new: Object, *, manager: str, now: str, subresource: str = "") -> Object:
         """Returns `new` with managedFields in which `manager` owns all fields since `now` (RFC 3339)."""

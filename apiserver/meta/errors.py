@@ -30,6 +30,10 @@ _FIELD_ERRORS = {
 # Limits the text of an Invalid: every part of a value may cause an error that quotes the whole value (ATTACK-13).
 _MAX_CAUSES_TEXT = 256 * 1024
 _WITHOUT_VALUE = {"FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong", "InternalError"}
+OMITTED = object()
+"""The value of an error whose message does not quote one (field.OmitValueType)."""
+NO_FIELD = "<nil>"
+"""The field of an error about the whole object, as Go prints a nil path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +48,16 @@ class FieldError:
     @property
     def message(self) -> str:
         text = _FIELD_ERRORS[self.reason]
-        if self.reason not in _WITHOUT_VALUE:
-            text += f": {_go_value(self.value)}"
+        if self.reason not in _WITHOUT_VALUE and self.value is not OMITTED:
+            text += f": {quoted(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
     def __str__(self) -> str:
         return f"{self.field}: {self.message}"
 
 
-def _go_value(value: object) -> str:
+def quoted(value: object) -> str:
+    """Returns a value as Go's messages quote it."""
     if value is None:
         return "null"
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
@@ -75,8 +80,8 @@ def forbidden(field: str, detail: str) -> FieldError:
 
 
 def not_supported(field: str, value: object, supported: Sequence[str]) -> FieldError:
-    quoted = ", ".join(_go_value(item) for item in supported)
-    return FieldError("FieldValueNotSupported", field, value, f"supported values: {quoted}")
+    choices = ", ".join(quoted(item) for item in supported)
+    return FieldError("FieldValueNotSupported", field, value, f"supported values: {choices}")
 
 
 def too_long(field: str, limit: int) -> FieldError:

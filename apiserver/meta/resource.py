@@ -96,8 +96,9 @@ def fields_at(*paths: str) -> Mapping[str, FieldValue]:
 class Resource:
     """One resource in one version of one group.
 
-    `properties` are the schemas of the top-level fields besides apiVersion, kind and metadata;
-    `preserve_unknown_fields` keeps other top-level fields as they are.
+    `properties` are the schemas of the top-level fields besides apiVersion, kind and metadata, and `required` names
+    those that an object must have; `preserve_unknown_fields` keeps other top-level fields as they are.
+    `list_kind_name` is the kind of lists, if it is not the kind with "List" at its end.
     `precheck` gets the object as the client sent it, before unknown fields are pruned, and raises BadRequest for
     content that clients may not send.
     `default` sets defaults that the schema cannot express, in place. It runs on every object that a client sends, so
@@ -118,7 +119,9 @@ class Resource:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     description: str = ""
+    list_kind_name: str = ""
     properties: Mapping[str, Schema] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
     preserve_unknown_fields: bool = False
     columns: tuple[Column, ...] = ()
     cells: Callable[[Object], Sequence[object]] = no_cells
@@ -135,7 +138,7 @@ class Resource:
 
     @property
     def list_kind(self) -> str:
-        return f"{self.kind}List"
+        return self.list_kind_name or f"{self.kind}List"
 
     @cached_property
     def group_resource(self) -> GroupResource:

@@ -23,6 +23,8 @@ __all__ = [
 ]
 
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_EMBEDDED = "x-kubernetes-embedded-resource"
+_META_FIELDS = ("apiVersion", "kind", "metadata")
 
 
 def object_schema(resource: Resource) -> Schema:
@@ -53,6 +55,8 @@ def _unknown(schema: Schema, value: Any, path: str) -> Iterator[str]:
             child = _value_schema(schema, name)
             if child is not None:
                 yield from _unknown(child, each, inside)
+            elif name in _META_FIELDS and schema.get(_EMBEDDED):
+                continue
             elif not _preserves_unknown_fields(schema):
                 yield inside
     elif isinstance(value, list) and (items := schema.get("items")):
@@ -86,7 +90,7 @@ def _prune(schema: Schema, value: Any, depth: int) -> Any:
         child = _value_schema(schema, name)
         if child is not None:
             pruned[name] = _prune(child, each, depth - 1)
-        elif _preserves_unknown_fields(schema):
+        elif _preserves_unknown_fields(schema) or (name in _META_FIELDS and schema.get(_EMBEDDED)):
             pruned[name] = _copy(each, depth - 1)
     return pruned
 

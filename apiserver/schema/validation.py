@@ -1,121 +1,338 @@
-"""Validation by structural schemas, with the errors of a CustomResourceDefinition (WIRE-D20)."""
+"""Validation by OpenAPI schemas, with the errors of a CustomResourceDefinition (WIRE-D20): kube-openapi's
+pkg/validation/validate, and the ratcheting of apiextensions-apiserver.
+
+A validator is made once for each schema; those of its parts are made when a value first needs them.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import Any
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from apiserver.json.values import equal
 from apiserver.meta import errors
-from apiserver.meta import field_path as fieldpath
 from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Schema
+from apiserver.schema.formats import INTEGER_FORMATS, STRING_FORMATS, is_in_integer_format
+from apiserver.schema.list_types import item_with_same_keys, list_type_errors
+from apiserver.schema.patterns import go_pattern
+
+UNRELATED: Final = object()
+"""The old value of a part that has none that it could be compared with."""
+
+_VALIDATORS: dict[int, tuple[Schema, SchemaValidator]] = {}
+_MOST_VALIDATORS = 4096
 
 
 def schema_errors(schema: Schema, value: Any, path: str) -> list[FieldError]:
-    """Validates `value`, whose path is `path`: types, enums, patterns, bounds, required fields and duplicates in sets.
-    The errors are in document order; a value of a wrong type has no other errors."""
-    return list(_errors(schema, value, path))
+    """Validates `value`, whose path is `path`, without formats: those of built-in kinds have checks of their own. The
+    validator is kept as long as the process lives, so this is for schemas that are constants."""
+    known = _VALIDATORS.get(id(schema))
+    if known is None or known[0] is not schema:
+        if len(_VALIDATORS) >= _MOST_VALIDATORS:
+            _VALIDATORS.clear()
+        known = _VALIDATORS[id(schema)] = schema, SchemaValidator(schema, check_formats=False)
+    return [*known[1].errors(value, path), *list_type_errors(schema, value, path)]
 
 
-def _errors(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
-    if value is None and schema.get("nullable"):
-        return
-    if expected := _expected_type(schema, value):
-        found = _json_type(value)
-        yield errors.type_invalid(path, found, f'{path} in body must be of type {expected}: "{found}"')
-        return
-    if isinstance(value, dict):
-        yield from _object_errors(schema, value, path)
-    elif isinstance(value, list):
-        yield from _list_errors(schema, value, path)
-    elif isinstance(value, str):
-        yield from _string_errors(schema, value, path)
-    elif not isinstance(value, bool):
-        yield from _number_errors(schema, value, path)
-    choices = schema.get("enum")
-    if choices is not None and not any(equal(value, choice) for choice in choices):
-        yield errors.not_supported(path, value, choices)
+class SchemaValidator:
+    """The validator of one schema: types, bounds, formats, patterns, enums, required fields, and compositions."""
+
+    __slots__ = (
+        "_additional",
+        "_alternatives",
+        "_check_formats",
+        "_enum",
+        "_format",
+        "_items",
+        "_nullable",
+        "_parts",
+        "_properties",
+        "_required",
+        "_schema",
+        "_shared",
+        "_type",
+        "_types",
+    )
+
+    def __init__(
+        self, schema: Schema, shared: dict[int, SchemaValidator] | None = None, *, check_formats: bool = True
+    ) -> None:
+        """`shared` are the validators of parts by the id of their schemas, which the root keeps alive."""
+        self._schema = schema
+        self._shared = {} if shared is None else shared
+        self._check_formats = check_formats
+        self._types = _types(schema)
+        self._type = ",".join(self._types)
+        self._format = _known_format(schema) if check_formats else ""
+        self._nullable = bool(schema.get("nullable"))
+        self._enum: Sequence[Any] = schema.get("enum") or ()
+        self._properties: Mapping[str, Schema] = schema.get("properties") or {}
+        self._required: Sequence[str] = schema.get("required") or ()
+        self._parts: dict[str, SchemaValidator | None] = {}
+        additional, items = schema.get("additionalProperties"), schema.get("items")
+        self._additional = additional if isinstance(additional, Mapping) else None
+        self._items = items if isinstance(items, Mapping) else None
+        self._alternatives = any(name in schema for name in ("anyOf", "oneOf", "allOf", "not"))
+
+    def errors(self, value: Any, path: str = "") -> list[FieldError]:
+        """All errors. Fields are in document order, and required fields that are missing come after them."""
+        found: list[FieldError] = []
+        self.check(value, path, found)
+        return found
+
+    def update_errors(self, value: Any, old: Any, path: str = "") -> list[FieldError]:
+        """The errors of an update. Those of a part that equals its old value are left out: it was stored like that."""
+        found = self.errors(value, path)
+        if found:
+            found.clear()
+            self.check(value, path, found, old)
+        return found
+
+    def check(self, value: Any, path: str, found: list[FieldError], old: Any = UNRELATED) -> int:
+        """Adds the errors to `found`, and returns the number of checks that hold, by which kube-openapi selects the
+        errors of alternatives."""
+        start = len(found)
+        matches = self._check(value, path, found, old)
+        if old is not UNRELATED and len(found) > start and equal(value, old):
+            del found[start:]
+        return matches
+
+    def _check(self, value: Any, path: str, found: list[FieldError], old: Any) -> int:
+        if value is None:
+            return self._check_null(path, found)
+        matches = 3
+        if self._types or self._format:
+            matches += 1 + self._check_type(value, path, found)
+        if self._alternatives:
+            matches += self._check_alternatives(value, path, found)
+        if isinstance(value, str):
+            matches += 1
+            self._check_string(value, path, found)
+        elif isinstance(value, list):
+            matches += 2 + self._check_list(value, path, found, old)
+        elif not isinstance(value, (bool, dict)):
+            matches += 2
+            self._check_number(value, path, found)
+        if self._enum:
+            self._check_enum(value, path, found)
+        if isinstance(value, dict):
+            matches += 1 + self._check_object(value, path, found, old)
+        return matches
+
+    def _check_null(self, path: str, found: list[FieldError]) -> int:
+        if self._types and not self._nullable:
+            found.append(_wrong_type(path, self._type, "null"))
+            return 0
+        return 1
+
+    def _check_type(self, value: Any, path: str, found: list[FieldError]) -> int:
+        name = _json_type(value)
+        if not self._types or name in self._types or (name == "integer" and "number" in self._types):
+            return 1
+        if not self._format or isinstance(value, (str, list)):
+            found.append(_wrong_type(path, self._type, name))
+        else:
+            formats = {"integer": "int64", "number": "float64"}
+            found.append(_wrong_type(path, str(self._schema["format"]), formats.get(name, "")))
+        return 0
+
+    def _check_string(self, value: str, path: str, found: list[FieldError]) -> None:
+        """Reports the first bound that does not hold, and the format."""
+        schema = self._schema
+        longest, shortest, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
+        if longest is not None and len(value) > longest:
+            found.append(errors.too_long(path, longest))
+        elif shortest is not None and len(value) < shortest:
+            found.append(errors.invalid(path, value, f"{path} in body should be at least {shortest} chars long"))
+        elif pattern and (problem := _pattern_problem(pattern, value)) is not None:
+            found.append(errors.invalid(path, value, f"{path} in body should match '{problem}'"))
+        if self._format in STRING_FORMATS and not STRING_FORMATS[self._format](value):
+            found.append(_wrong_type(path, str(schema["format"]), value))
+
+    def _check_number(self, value: float, path: str, found: list[FieldError]) -> None:
+        schema = self._schema
+        is_integer = self._check_formats and self._types == ("integer",)
+        if is_integer and not is_in_integer_format(value, self._format or "int64"):
+            which = f"with format {self._format}" if self._format else "(default format)"
+            text = f"Checked value must be of type integer {which} in {path}"
+            found.append(errors.invalid(errors.NO_FIELD, "", text))
+        factor, most, least = schema.get("multipleOf"), schema.get("maximum"), schema.get("minimum")
+        if factor and not float(value / factor).is_integer():
+            found.append(errors.invalid(path, value, f"{path} in body should be a multiple of {_go_number(factor)}"))
+        if most is not None:
+            exclusive = bool(schema.get("exclusiveMaximum"))
+            if value > most or (exclusive and value == most):
+                text = "less than" if exclusive else "less than or equal to"
+                found.append(errors.invalid(path, value, f"{path} in body should be {text} {_go_number(most)}"))
+        if least is not None:
+            exclusive = bool(schema.get("exclusiveMinimum"))
+            if value < least or (exclusive and value == least):
+                text = "greater than" if exclusive else "greater than or equal to"
+                found.append(errors.invalid(path, value, f"{path} in body should be {text} {_go_number(least)}"))
+
+    def _check_enum(self, value: Any, path: str, found: list[FieldError]) -> None:
+        if not any(equal(value, choice) for choice in self._enum):
+            supported = [each if isinstance(each, str) else json.dumps(each) for each in self._enum]
+            found.append(errors.not_supported(path, value, supported))
+
+    def _check_list(self, value: Sequence[Any], path: str, found: list[FieldError], old: Any) -> int:
+        matches = 0
+        if self._items is not None:
+            items = self._validator(self._items)
+            for index, each in enumerate(value):
+                start, where = len(found), f"{path}[{index}]"
+                matches += items.check(each, where, found)
+                if len(found) > start and (related := item_with_same_keys(self._schema, old, each)) is not None:
+                    del found[start:]
+                    items.check(each, where, found, related)
+        schema = self._schema
+        fewest, most = schema.get("minItems"), schema.get("maxItems")
+        if fewest is not None and len(value) < fewest:
+            found.append(errors.invalid(path, len(value), f"{path} in body should have at least {fewest} items"))
+        if most is not None and len(value) > most:
+            found.append(FieldError("FieldValueTooMany", path, len(value), f"must have at most {most} items"))
+        if schema.get("uniqueItems") and _has_duplicates(value):
+            found.append(errors.invalid(path, "", f"{path} in body shouldn't contain duplicates"))
+        return matches
+
+    def _check_object(self, value: Mapping[str, Any], path: str, found: list[FieldError], old: Any) -> int:
+        matches = 0
+        schema = self._schema
+        fewest, most = schema.get("minProperties"), schema.get("maxProperties")
+        if fewest is not None and len(value) < fewest:
+            found.append(errors.invalid(path, len(value), f"{path} in body should have at least {fewest} properties"))
+        if most is not None and len(value) > most:
+            found.append(FieldError("FieldValueTooMany", path, len(value), f"must have at most {most} items"))
+        prefix = f"{path}." if path else ""
+        olds = old if isinstance(old, dict) else {}
+        for name, each in value.items():
+            part = self._part(name)
+            if part is not None:
+                matches += part.check(each, prefix + name, found, olds.get(name, UNRELATED) if olds else UNRELATED)
+        for name in self._required:
+            if name not in value:
+                found.append(errors.required(prefix + name))
+        return matches
+
+    def _part(self, name: str) -> SchemaValidator | None:
+        schema = self._properties.get(name)
+        if schema is None:
+            return None if self._additional is None else self._validator(self._additional)
+        part = self._parts.get(name)
+        if part is None:
+            part = self._parts[name] = self._validator(schema)
+        return part
+
+    def _validator(self, schema: Schema) -> SchemaValidator:
+        known = self._shared.get(id(schema))
+        if known is None:
+            known = self._shared[id(schema)] = SchemaValidator(schema, self._shared, check_formats=self._check_formats)
+        return known
+
+    def _check_alternatives(self, value: Any, path: str, found: list[FieldError]) -> int:
+        schema = self._schema
+        added: list[FieldError] = []
+        matches = 0
+        if any_of := schema.get("anyOf"):
+            matches += self._check_any_of(any_of, value, path, added)
+        if one_of := schema.get("oneOf"):
+            matches += self._check_one_of(one_of, value, path, added)
+        if all_of := schema.get("allOf"):
+            matches += self._check_all_of(all_of, value, path, added)
+        if (negated := schema.get("not")) and not self._outcome(negated, value, path)[1]:
+            added.append(_composite(f'"{path}" must not validate the schema (not)'))
+        for each in added:
+            # the same error may come from several alternatives
+            if not any((each.field, each.message) == (other.field, other.message) for other in found):
+                found.append(each)
+        return matches
+
+    def _outcome(self, schema: Schema, value: Any, path: str) -> tuple[int, list[FieldError]]:
+        found: list[FieldError] = []
+        return self._validator(schema).check(value, path, found), found
+
+    def _check_any_of(self, schemas: Sequence[Schema], value: Any, path: str, found: list[FieldError]) -> int:
+        best: tuple[int, list[FieldError]] | None = None
+        for schema in schemas:
+            matches, problems = self._outcome(schema, value, path)
+            if not problems:
+                return matches
+            if best is None or matches > best[0]:
+                best = matches, problems
+        found.append(_composite(f'"{path}" must validate at least one schema (anyOf)'))
+        found.extend(best[1] if best else ())
+        return best[0] if best else 0
+
+    def _check_one_of(self, schemas: Sequence[Schema], value: Any, path: str, found: list[FieldError]) -> int:
+        outcomes = [self._outcome(schema, value, path) for schema in schemas]
+        valid = [matches for matches, problems in outcomes if not problems]
+        if len(valid) == 1:
+            return valid[0]
+        what = f"Found {len(valid)} valid alternatives" if valid else "Found none valid"
+        found.append(_composite(f'"{path}" must validate one and only one schema (oneOf). {what}'))
+        if valid:
+            return 0
+        # the first of those with the most matches
+        matches, problems = max(outcomes, key=lambda outcome: outcome[0])
+        found.extend(problems)
+        return matches
+
+    def _check_all_of(self, schemas: Sequence[Schema], value: Any, path: str, found: list[FieldError]) -> int:
+        outcomes = [self._outcome(schema, value, path) for schema in schemas]
+        for _, problems in outcomes:
+            found.extend(problems)
+        valid = sum(not problems for _, problems in outcomes)
+        if valid < len(outcomes):
+            what = "" if valid else ". None validated"
+            found.append(_composite(f'"{path}" must validate all the schemas (allOf){what}'))
+        return sum(matches for matches, _ in outcomes)
 
 
-def _expected_type(schema: Schema, value: Any) -> str:
-    """Returns the type that `value` should have, empty if it is valid."""
+def _types(schema: Schema) -> tuple[str, ...]:
     if schema.get("x-kubernetes-int-or-string"):
-        fits = isinstance(value, (int, str)) and not isinstance(value, bool)
-        return "" if fits else "integer,string"
-    expected: str = schema.get("type", "")
-    if not expected:
-        return ""
-    found = _json_type(value)
-    return "" if found == expected or (expected == "number" and found == "integer") else expected
+        return ("integer", "string")
+    return (schema["type"],) if schema.get("type") else ()
 
 
-def _object_errors(schema: Schema, value: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    for name in schema.get("required") or ():
-        if name not in value:
-            yield errors.required(f"{path}.{name}" if path else name)
-    properties = schema.get("properties") or {}
-    additional = schema.get("additionalProperties")
-    for name, each in value.items():
-        child = properties.get(name, additional)
-        if isinstance(child, Mapping):
-            yield from _errors(child, each, f"{path}.{name}" if path else name)
+def _known_format(schema: Schema) -> str:
+    """The format without dashes, empty if it is not checked for this type."""
+    name = str(schema.get("format") or "")
+    match schema.get("type", "string"):
+        case "string":
+            normalized = name.replace("-", "")
+            return normalized if normalized in STRING_FORMATS else ""
+        case "integer":
+            return name if name in INTEGER_FORMATS else ""
+        case "number":
+            return name if name in ("float", "double") else ""
+        case _:
+            return ""
 
 
-def _list_errors(schema: Schema, value: Sequence[Any], path: str) -> Iterator[FieldError]:
-    fewest, most = schema.get("minItems"), schema.get("maxItems")
-    if fewest is not None and len(value) < fewest:
-        yield errors.invalid(path, len(value), f"{path} in body should have at least {fewest} items")
-    if most is not None and len(value) > most:
-        yield FieldError("FieldValueTooMany", path, len(value), f"must have at most {most} items")
-    items = schema.get("items")
-    if isinstance(items, Mapping):
-        for index, each in enumerate(value):
-            yield from _errors(items, each, f"{path}[{index}]")
-    yield from _duplicate_errors(schema, value, path)
+def _wrong_type(path: str, expected: str, found: str) -> FieldError:
+    return errors.type_invalid(path, found, f"{path} in body must be of type {expected}: {errors.quoted(found)}")
 
 
-def _duplicate_errors(schema: Schema, value: Sequence[Any], path: str) -> Iterator[FieldError]:
-    kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or ()
-    if kind not in ("set", "map"):
-        return
-    seen: set[str] = set()
-    for index, each in enumerate(value):
-        identity = each
-        if kind == "map":
-            if not isinstance(each, dict):
-                continue
-            identity = {name: each[name] for name in keys if name in each}
-        # equal values have equal texts, which can be looked up in a set
-        text = fieldpath.value_element(identity)
-        if text in seen:
-            yield FieldError("FieldValueDuplicate", f"{path}[{index}]", identity)
-        seen.add(text)
+def _composite(text: str) -> FieldError:
+    return errors.invalid(errors.NO_FIELD, "", text)
 
 
-def _string_errors(schema: Schema, value: str, path: str) -> Iterator[FieldError]:
-    shortest, longest, pattern = schema.get("minLength"), schema.get("maxLength"), schema.get("pattern")
-    if longest is not None and len(value) > longest:
-        yield errors.too_long(path, longest)
-    if shortest is not None and len(value) < shortest:
-        yield errors.invalid(path, value, f"{path} in body should be at least {shortest} chars long")
-    if pattern is not None and not _compiled(pattern).search(value):
-        yield errors.invalid(path, value, f"{path} in body should match '{pattern}'")
+def _pattern_problem(pattern: str, value: str) -> str | None:
+    """What a value should match, None if it does."""
+    try:
+        return None if go_pattern(pattern).search(value) else pattern
+    except ValueError as error:
+        return f"{pattern}, but pattern is invalid: {error}"
 
 
-def _number_errors(schema: Schema, value: float, path: str) -> Iterator[FieldError]:
-    least, most = schema.get("minimum"), schema.get("maximum")
-    if least is not None and value < least:
-        yield errors.invalid(path, value, f"{path} in body should be greater than or equal to {least}")
-    if most is not None and value > most:
-        yield errors.invalid(path, value, f"{path} in body should be less than or equal to {most}")
+def _go_number(number: float) -> str:
+    return str(int(number)) if float(number).is_integer() and abs(number) < 1e21 else repr(number)
 
 
-@lru_cache(maxsize=256)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
+def _has_duplicates(value: Sequence[Any]) -> bool:
+    return any(equal(each, other) for index, each in enumerate(value) for other in value[:index])
 
 
 def _json_type(value: Any) -> str:
@@ -127,6 +344,4 @@ def _json_type(value: Any) -> str:
         return "integer" if value.is_integer() else "number"
     if isinstance(value, str):
         return "string"
-    if value is None:
-        return "null"
     return "array" if isinstance(value, list) else "object"

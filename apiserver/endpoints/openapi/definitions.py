@@ -54,6 +54,8 @@ def _kind(resource: Resource) -> Schema:
         },
         **_group_version_kind(resource, resource.kind),
     }
+    if resource.required:
+        schema["required"] = list(resource.required)
     if resource.description:
         schema["description"] = resource.description
     if resource.preserve_unknown_fields:

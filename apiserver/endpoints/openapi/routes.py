@@ -77,11 +77,15 @@ def _references(node: Any) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Documents:
-    v2: StaticDocument
-    v2_protobuf: StaticDocument
+class _V2Documents:
+    json: StaticDocument
+    protobuf: StaticDocument
+
+
+@dataclass(frozen=True, slots=True)
+class _V3Documents:
     index: StaticDocument
-    v3: Mapping[str, StaticDocument]
+    groups: Mapping[str, StaticDocument]
     """Keyed by the path below /openapi/v3/, such as apis/apps/v1."""
 
 
@@ -92,11 +96,18 @@ class OpenAPI:
     """
 
     def __init__(self, groups: Sequence[ServedGroup], *, title: str, version: str) -> None:
-        self._groups = tuple(groups)
         self._title = title
         self._version = version
-        self._documents: _Documents | None = None
         self._building = asyncio.Lock()
+        # by the identity of the group, which is kept with its document
+        self._known: dict[int, tuple[ServedGroup, StaticDocument]] = {}
+        self.replace(groups)
+
+    def replace(self, groups: Sequence[ServedGroup]) -> None:
+        """Describes these groups from now on. Only the documents of groups that were not there before are built."""
+        self._groups = tuple(groups)
+        self._v2: _V2Documents | None = None
+        self._v3: _V3Documents | None = None
         self._modified = datetime.now(UTC).replace(microsecond=0)
 
     async def respond(self, context: RequestContext) -> web.Response | None:
@@ -106,12 +117,12 @@ class OpenAPI:
         if path not in (_V2, _V3) and not path.startswith(f"{_V3}/"):
             return None
         require_get(context)
-        documents = await self._get_documents()
         if path == _V2:
-            return self._respond_v2(context, documents)
+            return self._respond_v2(context, await self._get_v2())
+        documents = await self._get_v3()
         if path == _V3:
             return documents.index.respond(context, {})
-        document = documents.v3.get(path.removeprefix(f"{_V3}/"))
+        document = documents.groups.get(path.removeprefix(f"{_V3}/"))
         if document is None:
             raise errors.UnknownPath
         require_json(context)
@@ -121,7 +132,7 @@ class OpenAPI:
         """The paths of OpenAPI, for the list of all paths (WIRE-C30)."""
         return sorted([_V2, _V3, *(f"{_V3}{group.path}" for group in self._groups)])
 
-    def _respond_v2(self, context: RequestContext, documents: _Documents) -> web.Response:
+    def _respond_v2(self, context: RequestContext, documents: _V2Documents) -> web.Response:
         """Raises NotAcceptable."""
         clauses = accept_clauses(context.http.headers.get("Accept", ""))
         chosen = next(
@@ -129,27 +140,42 @@ class OpenAPI:
         )
         if chosen is None:
             raise errors.NotAcceptable(f"only the following media types are accepted: {JSON}, {REQUEST_MEDIA_TYPE}")
-        document = documents.v2 if chosen.matches(JSON) else documents.v2_protobuf
+        document = documents.json if chosen.matches(JSON) else documents.protobuf
         headers = {"Last-Modified": format_datetime(self._modified, usegmt=True)}
         request = context.http.headers
         if "If-None-Match" not in request and _not_modified_since(request.get("If-Modified-Since", ""), self._modified):
             return web.Response(status=304, headers={**headers, "Etag": document.etag, "Vary": "Accept"})
         return document.respond(context, headers)
 
-    async def _get_documents(self) -> _Documents:
+    async def _get_v2(self) -> _V2Documents:
         async with self._building:
-            if self._documents is not None:
-                return self._documents
-            documents = await asyncio.to_thread(self._build_documents)
-            self._documents = documents
-            return documents
+            while self._v2 is None:
+                groups = self._groups
+                documents = await asyncio.to_thread(self._build_v2, groups)
+                self._v2 = documents if groups is self._groups else None
+            return self._v2
 
-    def _build_documents(self) -> _Documents:
-        v3 = {group.path.removeprefix("/"): _encode(self._describe([group])) for group in self._groups}
+    async def _get_v3(self) -> _V3Documents:
+        async with self._building:
+            while self._v3 is None:
+                groups = self._groups
+                documents = await asyncio.to_thread(self._build_v3, groups)
+                self._v3 = documents if groups is self._groups else None
+            return self._v3
+
+    def _build_v2(self, groups: Sequence[ServedGroup]) -> _V2Documents:
+        v2 = to_v2(self._describe(groups))
+        return _V2Documents(_encode(v2), StaticDocument(openapi_protobuf.encode(v2), openapi_protobuf.MEDIA_TYPE))
+
+    def _build_v3(self, groups: Sequence[ServedGroup]) -> _V3Documents:
+        known = {id(group): self._known.get(id(group)) or (group, self._build_group(group)) for group in groups}
+        self._known = known
+        v3 = {group.path.removeprefix("/"): document for group, document in known.values()}
         index = {path: {"serverRelativeURL": f"{_V3}/{path}?hash={document.digest}"} for path, document in v3.items()}
-        v2 = to_v2(self._describe(self._groups))
-        protobuf = StaticDocument(openapi_protobuf.encode(v2), openapi_protobuf.MEDIA_TYPE)
-        return _Documents(_encode(v2), protobuf, _encode({"paths": index}), v3)
+        return _V3Documents(_encode({"paths": index}), v3)
+
+    def _build_group(self, group: ServedGroup) -> StaticDocument:
+        return _encode(self._describe([group]))
 
     def _describe(self, groups: Sequence[ServedGroup]) -> dict[str, Any]:
         return openapi_v3(groups, title=self._title, version=self._version)

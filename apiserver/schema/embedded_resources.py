@@ -1,0 +1,58 @@
+"""Objects inside of objects, x-kubernetes-embedded-resource (apiextensions-apiserver/pkg/apiserver/schema/objectmeta).
+Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from apiserver.meta import errors
+from apiserver.meta.errors import FieldError
+from apiserver.meta.resource import Schema
+
+_KIND = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_KIND_RULE = (
+    "may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case alphanumeric "
+    "characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  "
+    "or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+
+
+def embedded_resource_errors(schema: Schema, value: Any, path: str = "") -> list[FieldError]:
+    """An error for each embedded object without a valid apiVersion and kind."""
+    return list(_errors(schema, value, path))
+
+
+def _errors(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
+    if isinstance(value, dict):
+        if schema.get("x-kubernetes-embedded-resource"):
+            yield from _type_errors(value, path)
+        properties = schema.get("properties") or {}
+        additional = schema.get("additionalProperties")
+        for name, each in value.items():
+            if not isinstance(each, (dict, list)):
+                continue
+            if name in properties:
+                yield from _errors(properties[name], each, f"{path}.{name}" if path else name)
+            elif isinstance(additional, Mapping):
+                yield from _errors(additional, each, f"{path}[{name}]")
+    elif isinstance(value, list) and isinstance(items := schema.get("items"), Mapping):
+        for index, each in enumerate(value):
+            yield from _errors(items, each, f"{path}[{index}]")
+
+
+def _type_errors(value: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    for name in ("apiVersion", "kind"):
+        where = f"{path}.{name}"
+        if name not in value:
+            yield errors.required(where)
+        elif not isinstance(value[name], str):
+            yield errors.invalid(where, value[name], "must be a string")
+        elif not value[name]:
+            yield errors.invalid(where, "", "must not be empty")
+    version, kind = value.get("apiVersion"), value.get("kind")
+    if isinstance(version, str) and version.count("/") > 1:
+        yield errors.invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}")
+    if isinstance(kind, str) and kind and not (_KIND.fullmatch(kind.lower()) and len(kind) <= 63):
+        yield errors.invalid(f"{path}.kind", kind, _KIND_RULE)
