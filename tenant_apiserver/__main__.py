@@ -1,4 +1,4 @@
-"""The entry point of `tenant-apiserver serve | standalone | kubeconfig | version`."""
+"""The entry point of `tenant-apiserver serve | standalone | kubeconfig | backup | version`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ import os
 import sys
 
 from tenant_apiserver import __version__
-from tenant_apiserver.options.command_line import KubeconfigOptions, ServeOptions, StandaloneOptions, parse_command_line
+from tenant_apiserver.options.command_line import (
+    BackupOptions,
+    KubeconfigOptions,
+    ServeOptions,
+    StandaloneOptions,
+    parse_command_line,
+)
 
 
 def main() -> None:
@@ -26,6 +32,10 @@ def main() -> None:
             from tenant_apiserver.certificates.local_pki import kubeconfig
 
             raise SystemExit(kubeconfig(options))
+        case BackupOptions():
+            from tenant_apiserver.backup import backup
+
+            raise SystemExit(backup(options))
         case _:
             print(f"tenant-apiserver {__version__}")
 

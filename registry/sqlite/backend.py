@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from apiserver import rest
 from apiserver.encoding.encoded_object import encode
 from apiserver.meta import errors
 from apiserver.meta import object_meta as meta
-from apiserver.meta.resource import GroupResource, Key, Object, Resource
+from apiserver.meta.resource import GroupResource, Key, Object, Resource, do_nothing
 from apiserver.request.context import RequestContext
 from apiserver.request.options import DeleteOptions
 from apiserver.storage.watch_cache import WatchCache
 from registry.generic import deletion
 from registry.generic.deletion import Finalization, MetadataFinalizers
 from registry.sqlite.database import Change, Database, Write, WriteRejected, decode_row
-from registry.sqlite.statements import RejectReason, StorageKey
+from registry.sqlite.statements import RejectReason, Row, StorageKey
 
 NAMESPACES = "namespaces"
 _NAMESPACE = GroupResource("", NAMESPACES)
@@ -41,7 +42,8 @@ class IdentityConversion:
 
 class SqliteBackend:
     """`storage` is the name under which objects are stored, by default that of the resource. Versions that share it
-    differ in their apiVersion and `conversion`."""
+    differ in their apiVersion and `conversion`. `complete` changes objects in place when they are read from the
+    database: those that were stored long ago may lack defaults."""
 
     def __init__(
         self,
@@ -52,6 +54,7 @@ class SqliteBackend:
         storage: str = "",
         conversion: VersionConversion | None = None,
         finalization: Finalization | None = None,
+        complete: Callable[[Object], None] = do_nothing,
     ) -> None:
         self._database = database
         self.resource = resource
@@ -59,18 +62,29 @@ class SqliteBackend:
         self.storage = storage or str(resource.group_resource)
         self._conversion: VersionConversion = conversion or IdentityConversion()
         self._finalization: Finalization = finalization or MetadataFinalizers()
+        self._complete = complete
+        # changes that arrive while the cache is filled; None before and after
+        self._pending: list[Change] | None = None
 
     @property
     def cache(self) -> WatchCache:
         return self._cache
 
     async def load(self) -> None:
-        """Fills the cache from the database and subscribes to changes. Called once, before any write."""
-        rows, revision = await self._database.rows(self.storage)
-        self._cache.replace(
-            [encode(self.resource, self._conversion.to_served(decode_row(row))) for row in rows], revision
-        )
+        """Fills the cache from the database and follows its changes. Called once."""
+        self._pending = []
         self._database.subscribe(self._on_change)
+        rows, revision = await self._database.rows(self.storage)
+        self._cache.replace([encode(self.resource, self._decode(row)) for row in rows], revision)
+        pending, self._pending = self._pending, None
+        for change in pending:
+            if change.rv > revision:
+                self._on_change(change)
+
+    def unload(self) -> None:
+        """Ends all watches, and follows the database no longer."""
+        self._database.unsubscribe(self._on_change)
+        self._cache.close()
 
     def before_read(self, context: RequestContext) -> None:
         """The cache is always current, because this process is the only writer."""
@@ -80,7 +94,7 @@ class SqliteBackend:
             cached = self._cache.peek(key)
             return None if cached is None else cached.object()
         row = await self._database.row(StorageKey(self.storage, key))
-        return None if row is None else self._with_type(decode_row(row))
+        return None if row is None else {**self._decode(row), **self._type()}
 
     async def confirm_absent(self, key: Key) -> bool:
         return True
@@ -152,15 +166,25 @@ class SqliteBackend:
             case RejectReason.PARENT_DELETING:
                 return _terminating(resource, key)
 
+    def _decode(self, row: Row) -> Object:
+        served = self._conversion.to_served(decode_row(row))
+        self._complete(served)
+        return served
+
     def _on_change(self, change: Change) -> None:
+        if self._pending is not None:
+            self._pending.append(change)
+            return
         if change.target.resource != self.storage:
             self._cache.advance(change.rv)
             return
         self._cache.apply(change.type, encode(self.resource, self._conversion.to_served(change.object)))
 
     def _with_type(self, stored: Object) -> Object:
-        served = self._conversion.to_served(stored)
-        return {**served, "apiVersion": self.resource.api_version, "kind": self.resource.kind}
+        return {**self._conversion.to_served(stored), **self._type()}
+
+    def _type(self) -> Object:
+        return {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
 
     def _stored(self, served: Object) -> Object:
         stored = self._conversion.to_stored(served)

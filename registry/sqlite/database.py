@@ -67,9 +67,12 @@ _Work = Callable[[Tables], Any]
 
 @dataclass(frozen=True, slots=True)
 class _Job:
+    """`copy_to` is the file of a copy, which is made outside of transactions and without `work`."""
+
     work: _Work
     answer: asyncio.Future[Any]
     write: Write | None = None
+    copy_to: Path | None = None
 
 
 @dataclass(slots=True)
@@ -111,6 +114,10 @@ class Database:
         """Calls `listener` in the event loop with every change, in resourceVersion order."""
         self._listeners.append(listener)
 
+    def unsubscribe(self, listener: Listener) -> None:
+        """Undoes `subscribe`, also while a change is delivered."""
+        self._listeners = [each for each in self._listeners if each != listener]
+
     async def rows(self, resource: str) -> tuple[Sequence[Row], int]:
         """All objects of a resource, and the resourceVersion at which they were read."""
         found: tuple[Sequence[Row], int] = await self._call(lambda tables: (tables.rows(resource), tables.revision))
@@ -134,11 +141,15 @@ class Database:
             raise WriteRejected(result)
         return result
 
-    async def _call(self, work: _Work, write: Write | None = None) -> Any:
+    async def copy_to(self, path: Path) -> None:
+        """Copies the database into a new file, while writes go on. Raises ServiceUnavailable."""
+        await self._call(_nothing, copy_to=path)
+
+    async def _call(self, work: _Work, write: Write | None = None, copy_to: Path | None = None) -> Any:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         if self._thread is None:
             raise ServiceUnavailable("the database is closed", retry_after=1)
-        self._jobs.put(_Job(work, answer, write))
+        self._jobs.put(_Job(work, answer, write, copy_to))
         return await answer
 
     # These methods run in the thread.
@@ -151,9 +162,40 @@ class Database:
             return
         loop.call_soon_threadsafe(opened.set_result, None)
         while batch := self._next_batch():
-            done = _perform(tables, batch)
-            loop.call_soon_threadsafe(self._deliver, done)
+            writes = [job for job in batch if job.copy_to is None]
+            if writes:
+                loop.call_soon_threadsafe(self._deliver, _perform(tables, writes))
+            for job in batch:
+                if job.copy_to is not None:
+                    loop.call_soon_threadsafe(self._deliver, self._copy(tables, job, job.copy_to, loop))
         tables.close()
+
+    def _copy(self, tables: Tables, job: _Job, path: Path, loop: asyncio.AbstractEventLoop) -> _BatchResult:
+        def perform_waiting() -> None:
+            waiting, later = self._take_waiting()
+            if waiting:
+                loop.call_soon_threadsafe(self._deliver, _perform(tables, waiting))
+            for each in later:
+                self._jobs.put(each)
+
+        done = _BatchResult([job], [None])
+        try:
+            tables.copy_to(path, perform_waiting)
+        except (OSError, sqlite3.Error) as error:
+            done.error = error
+        return done
+
+    def _take_waiting(self) -> tuple[list[_Job], list[_Job | None]]:
+        """The jobs that are queued now, and those that must wait for the end of a copy."""
+        waiting: list[_Job] = []
+        later: list[_Job | None] = []
+        while len(waiting) < _BATCH and not self._jobs.empty():
+            job = self._jobs.get()
+            if job is None or job.copy_to is not None:
+                later.append(job)
+                break
+            waiting.append(job)
+        return waiting, later
 
     def _next_batch(self) -> list[_Job]:
         """Waits for jobs and returns those that are queued, empty when the database is closed."""
@@ -199,6 +241,10 @@ class Database:
                 # an error in one listener must not affect the others and the caller
                 _logger.exception("a listener failed on %s %s", write.target.resource, write.target.key.name)
         return stored
+
+
+def _nothing(tables: Tables) -> None:
+    pass
 
 
 def decode_row(row: Row) -> Object:

@@ -1,14 +1,16 @@
 """The SQL tables of the embedded cluster. Synchronous: called from the thread of database.py only.
 
 `objects` has the current state of every object, and `revision` the latest resourceVersion, which all kinds share. It
-never decreases, neither by deletions nor over a restart.
+never decreases, neither by deletions nor over a restart. `lifecycle` says whether the file is open: until it is closed,
+the latest writes are in the write-ahead log beside it only.
 """
 
 from __future__ import annotations
 
 import enum
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -16,9 +18,11 @@ from typing import NamedTuple
 from apiserver.meta.resource import Key
 from apiserver.private_files import create_private
 
+_PAGES_AT_ONCE = 256
 # "k8s1", which distinguishes our files from other SQLite databases
 _APPLICATION_ID = 0x6B387331
 _FORMAT = 1
+_LIFECYCLE = "CREATE TABLE IF NOT EXISTS lifecycle (id INTEGER PRIMARY KEY CHECK (id = 1), open INTEGER NOT NULL)"
 _SCHEMA = (
     """CREATE TABLE objects (
         resource TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL, uid TEXT NOT NULL,
@@ -35,6 +39,10 @@ _SCHEMA = (
 
 class DatabaseUnusable(Exception):
     """The file cannot be opened, is damaged, belongs to another program, or is locked by another process."""
+
+
+class DatabaseInUse(DatabaseUnusable):
+    """Another process has locked the file."""
 
 
 class RejectReason(enum.Enum):
@@ -90,7 +98,9 @@ class Tables:
     @classmethod
     def open(cls, path: Path) -> Tables:
         """Opens or creates the file. Raises DatabaseUnusable."""
+        log = path.with_name(f"{path.name}-wal")
         try:
+            has_log = log.exists()
             # the file contains Secrets; SQLite creates its other files with the same mode
             create_private(path)
             connection = sqlite3.connect(path, isolation_level=None, timeout=2)
@@ -98,19 +108,33 @@ class Tables:
             raise DatabaseUnusable(f"{path} cannot be opened: {error}") from error
         try:
             _prepare(connection, path)
+            _mark_open(connection, path, has_log=has_log)
             return cls(connection)
         except sqlite3.Error as error:
             connection.close()
             if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
-                raise DatabaseUnusable(f"{path} is in use by another process") from error
+                raise DatabaseInUse(f"{path} is in use by another process") from error
             raise DatabaseUnusable(f"{path} cannot be used: {error}") from error
         except DatabaseUnusable:
             connection.close()
             raise
 
     def close(self) -> None:
-        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        """Writes everything into the file itself. If the disk is full, the log remains beside it."""
+        with suppress(sqlite3.Error):
+            self._connection.execute("UPDATE lifecycle SET open = 0")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
+
+    def copy_to(self, path: Path, between_steps: Callable[[], None]) -> None:
+        """Copies the database into a new file of mode 0600, which needs no other file. Called outside of transactions.
+        `between_steps` may write; the copy has everything that was written before. Raises OSError and sqlite3.Error."""
+        create_private(path)
+        with closing(sqlite3.connect(path, isolation_level=None)) as copy:
+            self._connection.backup(copy, pages=_PAGES_AT_ONCE, progress=lambda *_: between_steps(), sleep=0)
+            copy.execute("PRAGMA journal_mode = DELETE")
+            copy.execute("PRAGMA synchronous = FULL")
+            copy.execute("UPDATE lifecycle SET open = 0")
 
     def begin(self) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
@@ -198,6 +222,20 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         # SQLite reports several problems in one text of several lines
         lines = [line for problem in problems for line in problem.splitlines() if line]
         raise DatabaseUnusable(f"{path} is damaged: {'; '.join(lines)}")
+
+
+def _mark_open(connection: sqlite3.Connection, path: Path, *, has_log: bool) -> None:
+    """Records in the file itself that it is open. Raises DatabaseUnusable for a file that was open when it was copied,
+    without its log."""
+    connection.execute(_LIFECYCLE)
+    found = connection.execute("SELECT open FROM lifecycle").fetchone()
+    if found is not None and found[0] and not has_log:
+        raise DatabaseUnusable(
+            f"{path} was in use when it was copied, and {path.name}-wal, which has the latest writes, is missing: "
+            "restore that file too, or a copy that `tenant-apiserver backup` made"
+        )
+    connection.execute("INSERT OR REPLACE INTO lifecycle VALUES (1, 1)")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _number(connection: sqlite3.Connection, query: str) -> int:

@@ -167,6 +167,10 @@ _KUBECONFIG = (
     _Flag("--server", str, "", "URL of the server (default: the one in the data directory's kubeconfig)"),
     _Flag("--output", Path, None, "file to write (default: standard output)"),
 )
+_BACKUP = (
+    _Flag("--data-dir", directory, Path("data"), "data directory of the standalone server, which may be running"),
+    _Flag("--to", Path, None, "file to write; an existing one is replaced"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,12 +227,18 @@ class KubeconfigOptions:
     output: Path | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupOptions:
+    data_dir: Path
+    to: Path
+
+
 @dataclass(frozen=True, slots=True)
 class VersionOptions:
     pass
 
 
-Options = ServeOptions | StandaloneOptions | KubeconfigOptions | VersionOptions
+Options = ServeOptions | StandaloneOptions | KubeconfigOptions | BackupOptions | VersionOptions
 
 _COMMANDS: Mapping[str, tuple[str, type[Any], tuple[_Flag, ...]]] = {
     "serve": ("serve Tenants behind the API of a Kubernetes cluster", ServeOptions, (*_COMMON, *_SERVE)),
@@ -238,6 +248,7 @@ _COMMANDS: Mapping[str, tuple[str, type[Any], tuple[_Flag, ...]]] = {
         (*_COMMON, *_STANDALONE),
     ),
     "kubeconfig": ("issue a kubeconfig for a user of the embedded cluster", KubeconfigOptions, _KUBECONFIG),
+    "backup": ("copy the data of a standalone server into one file", BackupOptions, _BACKUP),
     "version": ("print the version", VersionOptions, ()),
 }
 
@@ -322,6 +333,8 @@ def _inconsistency(options: Options) -> str:
             return "--requestheader-allowed-names needs --requestheader-client-ca-file"
     if isinstance(options, KubeconfigOptions) and not options.user:
         return "--user is required"
+    if isinstance(options, BackupOptions) and options.to is None:
+        return "--to is required"
     return ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -205,3 +206,41 @@ def test_a_damaged_file_is_rejected(tmp_path: Path) -> None:
 def test_a_missing_directory_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DatabaseUnusable, match="cannot be opened"):
         Tables.open(tmp_path / "nowhere" / "host.db")
+
+
+def test_a_copy_needs_no_other_file_and_does_not_prevent_writes(tmp_path: Path) -> None:
+    b = StorageKey("things", Key("ns", "b"))
+    with open_tables(tmp_path / "host.db") as tables:
+        create(tables, A)
+        made: list[int] = []
+
+        def write_once() -> None:
+            if not made:
+                made.append(create(tables, b))
+
+        tables.copy_to(tmp_path / "copy.db", write_once)
+        assert [row.key.name for row in tables.rows("things")] == ["a", "b"]
+    assert stat.S_IMODE((tmp_path / "copy.db").stat().st_mode) == 0o600
+    assert not list(tmp_path.glob("copy.db-*"))
+    with open_tables(tmp_path / "copy.db") as tables:
+        assert "a" in [row.key.name for row in tables.rows("things")]
+
+
+def test_a_file_that_was_copied_without_its_log_while_it_was_open_is_refused(tmp_path: Path) -> None:
+    with open_tables(tmp_path / "host.db") as tables:
+        create(tables, A)
+        shutil.copy(tmp_path / "host.db", tmp_path / "copy.db")
+    with pytest.raises(DatabaseUnusable, match=r"copy\.db-wal, which has the latest writes, is missing"):
+        Tables.open(tmp_path / "copy.db")
+    shutil.copy(tmp_path / "host.db", tmp_path / "closed.db")
+    with open_tables(tmp_path / "closed.db") as tables:
+        assert [row.key.name for row in tables.rows("things")] == ["a"]
+
+
+def test_a_file_whose_process_was_killed_has_its_log(tmp_path: Path) -> None:
+    with open_tables(tmp_path / "host.db") as tables:
+        create(tables, A)
+        for path in tmp_path.glob("host.db*"):
+            shutil.copy(path, tmp_path / path.name.replace("host", "killed"))
+    with open_tables(tmp_path / "killed.db") as tables:
+        assert [row.key.name for row in tables.rows("things")] == ["a"]
