@@ -9,7 +9,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 COMPILE := CUSTOM_COMPILE_COMMAND="make requirements" ../$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe \
 	--strip-extras --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
-.PHONY: run test check bench bench-versus faults soak fmt manifests requirements clean
+.PHONY: run test check bench bench-versus faults soak fmt manifests crd-schemas requirements clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/run.stamp  ## run the standalone server, with a real kubectl in its PATH
@@ -42,6 +42,9 @@ fmt: $(VENV)/dev.stamp
 
 manifests: $(VENV)/run.stamp  ## regenerate the manifests and the table of rights that are generated from types
 	$(BIN)/python -m tenant_apiserver.generate_manifests manifests docs/security.md
+
+crd-schemas: $(VENV)/run.stamp  ## regenerate the definitions of other projects' kinds from the CRDs in CRD_DIRS
+	$(BIN)/python -m tenant_apiserver.generate_crd_schemas $(CRD_DIRS)
 
 requirements: $(VENV)/dev.stamp  ## pin the newest compatible versions of all requirements
 	cd requirements && $(COMPILE) --upgrade requirements.in && $(COMPILE) --upgrade tools.in && $(COMPILE) --upgrade dev.in

@@ -19,19 +19,17 @@ from apiserver.audit import AuditLog
 from apiserver.authentication.request_header import RequestHeaderConfig
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.encoding.offload import shorten_switch_interval
-from apiserver.endpoints.discovery import Discovery
 from apiserver.endpoints.filters.audit import AuditSink
 from apiserver.endpoints.filters.authentication import RequestAuthenticator
 from apiserver.endpoints.filters.chain import FilterConfig, build_filters
 from apiserver.endpoints.installer import ApiGroupVersion, install
-from apiserver.endpoints.openapi.routes import OpenAPI
 from apiserver.meta.resource import Key
 from apiserver.metrics import Metrics
-from apiserver.request.request_info import RequestInfo
 from apiserver.server import listener as serving
-from apiserver.server.app import Api, build_app, endpoints_by_group_version
+from apiserver.server.app import Api, Responder, build_app
 from apiserver.server.event_loop_lag import EventLoopLag
 from apiserver.server.healthz import READINESS, HealthChecks
+from apiserver.server.installed_groups import InstalledGroups
 from apiserver.server.listener import Listener, ShutdownStages
 from apiserver.server.version import Version
 from apiserver.tls.asyncio_tls import AsyncioServerTls
@@ -85,41 +83,40 @@ class Process:
 def build_application(
     process: Process,
     *,
-    groups: Sequence[ServedGroupVersion],
+    groups: InstalledGroups,
     authenticator: RequestAuthenticator,
     authorizer: Authorizer,
     request_headers: Callable[[], RequestHeaderConfig],
     max_requests_inflight: int,
     impersonation: bool,
     audit: AuditSink | None,
+    responders: Sequence[Responder] = (),
 ) -> web.Application:
-    """Installs the groups, discovery, OpenAPI, health checks and metrics behind the request filters."""
-    installed = [_install(process, group, authorizer) for group in groups]
-    endpoints = endpoints_by_group_version(installed)
+    """Serves the groups, discovery, OpenAPI, health checks and metrics behind the request filters, and the paths of
+    other `responders`."""
     filters = build_filters(
         FilterConfig(
             authenticator=authenticator,
             authorizer=authorizer,
             request_headers=request_headers,
             metrics=process.metrics,
-            served=lambda info: _is_served(endpoints, info),
+            served=groups.is_served,
             max_requests_inflight=max_requests_inflight,
             impersonation=impersonation,
             audit=audit,
         )
     )
-    served = [group.served() for group in installed]
-    discovery, version = Discovery(served), Version(f"tenant-apiserver-{__version__}")
-    openapi = OpenAPI(served, title=TITLE, version=__version__)
+    discovery, openapi, version = groups.discovery, groups.openapi, Version(f"tenant-apiserver-{__version__}")
     health, metrics = process.health, process.metrics
     api = Api(
-        endpoints=endpoints,
+        endpoints=groups.endpoints,
         responders=(
             partial(health.respond, authorizer=authorizer),
             discovery.respond,
             openapi.respond,
             version.respond,
             metrics.respond,
+            *responders,
         ),
         paths=lambda: sorted({*health.paths(), *discovery.paths(), *openapi.paths(), *version.paths(), "/metrics"}),
     )
@@ -307,6 +304,18 @@ def background_tasks(
     }
 
 
+def install_groups(
+    process: Process, groups: Sequence[ServedGroupVersion], authorizer: Authorizer
+) -> list[ApiGroupVersion]:
+    """Creates the endpoints of each group."""
+    return [_install(process, group, authorizer) for group in groups]
+
+
+def installed(groups: Sequence[ApiGroupVersion]) -> InstalledGroups:
+    """The groups with the title and version of this server."""
+    return InstalledGroups(groups, title=TITLE, version=__version__)
+
+
 def _install(process: Process, group: ServedGroupVersion, authorizer: Authorizer) -> ApiGroupVersion:
     return install(
         group=group.group,
@@ -317,8 +326,3 @@ def _install(process: Process, group: ServedGroupVersion, authorizer: Authorizer
         metrics=process.metrics,
         shutdown=process.stages.shutdown,
     )
-
-
-def _is_served(endpoints: Mapping[tuple[str, str], Mapping[str, object]], info: RequestInfo) -> bool:
-    name = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
-    return name in endpoints.get((info.group, info.version), {})

@@ -53,6 +53,8 @@ from tenant_apiserver.process import (
     admission_observer,
     background_tasks,
     build_application,
+    install_groups,
+    installed,
     listen,
     open_audit_log,
     run_server,
@@ -204,7 +206,7 @@ class _Server:
         audit = open_audit_log(options.audit_log_path, process.metrics)
         app = build_application(
             process,
-            groups=tenant_groups(self._tenants),
+            groups=installed(install_groups(process, tenant_groups(self._tenants), self._authorizer)),
             authenticator=self._authenticator(),
             authorizer=self._authorizer,
             request_headers=self._delegation.request_header,

@@ -9,31 +9,39 @@ import asyncio
 import logging
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from weakref import WeakSet
 
 import uvloop
 from aiohttp import web
 
+from admission.cel.schema_rules import SchemaRuleCompiler
 from admission.chain import Chain
 from admission.complete_caches import CompleteCaches
+from admission.matching.match_rules import EquivalentResources, single_version
 from admission.namespace_lifecycle import NamespaceLifecycle
 from admission.namespace_source import StoredNamespaces
+from apiserver import rest
 from apiserver.authentication.authenticator import AuthenticationError, UnionAuthenticator
 from apiserver.authentication.request_header import RequestHeaderConfig, has_identity_headers
 from apiserver.authentication.x509 import CertificateVerifier, ClientCertificateAuthenticator, PeerCertificates
 from apiserver.authorization.authorizer import Authorizer, standard_authorizer
+from apiserver.endpoints.installer import ApiGroupVersion as InstalledGroup
 from apiserver.private_files import write_private
 from apiserver.request.context import RequestContext, User
 from apiserver.server.listener import CannotListen, Listener, stop_on_signals
 from apiserver.storage.event_history import HistoryLimits
+from apiserver.storage.watch_cache import WatchCache
 from apiserver.tls.server_context import ServerTls
 from controller.platform.settings import PlatformSettings, ReloadableSettings
 from registry.cluster.client import HttpClusterClient
 from registry.cluster.kubernetes_asyncio_shim import Configuration
+from registry.embedded.api_groups import ApiGroupVersion
 from registry.embedded.cluster import ClusterTrust, EmbeddedCluster
 from registry.sqlite.statements import DatabaseUnusable
+from tenant_apiserver.backup import BackupResponder
 from tenant_apiserver.certificates.local_pki import LocalPki, PkiUnusable, admin_kubeconfig
 from tenant_apiserver.certificates.serving_names import local_address, serving_names
 from tenant_apiserver.certificates.sources import SelfManagedCertificate
@@ -52,6 +60,8 @@ from tenant_apiserver.process import (
     admission_observer,
     background_tasks,
     build_application,
+    install_groups,
+    installed,
     listen,
     open_audit_log,
     run_server,
@@ -124,7 +134,9 @@ class _Server:
             ca=ca.certificate.decode(),
             signing_key=self._pki.token_key(),
         )
-        embedded = EmbeddedCluster(path=self._data / "host.db", trust=trust, history=self._history)
+        embedded = EmbeddedCluster(
+            path=self._data / "host.db", trust=trust, compiler=SchemaRuleCompiler(), history=self._history
+        )
         await embedded.open()
         client = HttpClusterClient(self._cluster_configuration(), observe=self._process.metrics.client_request)
         admission = ClusterAdmission(client, self._process.metrics.registry)
@@ -139,8 +151,9 @@ class _Server:
         options, process, metrics = self._options, self._process, self._process.metrics
         authorizer = standard_authorizer(embedded.authorizer)
         tenants = self._build_tenant_api(client, admission, authorizer)
-        for cache in (*tenants.caches, *embedded.caches):
+        for cache in tenants.caches:
             metrics.track_cache(cache)
+        groups = _Groups(process, embedded, admission, authorizer, tenants)
         context = ControllerContext(cluster=client, tenants=tenants, settings=self._settings, metrics=metrics)
         controllers = Controllers(context, chosen=options.controllers)
         audit = open_audit_log(options.audit_log_path, metrics)
@@ -151,7 +164,8 @@ class _Server:
         )
         app = build_application(
             process,
-            groups=[*self._cluster_groups(embedded, admission, authorizer), *tenant_groups(tenants)],
+            groups=groups.installed,
+            responders=(BackupResponder(embedded, self._data).respond,),
             authenticator=self._authenticator(embedded),
             authorizer=authorizer,
             request_headers=RequestHeaderConfig,
@@ -192,25 +206,6 @@ class _Server:
             history=self._history,
         )
 
-    def _cluster_groups(
-        self, embedded: EmbeddedCluster, admission: ClusterAdmission, authorizer: Authorizer
-    ) -> Sequence[ServedGroupVersion]:
-        """The embedded cluster's own kinds. Checks of terminating namespaces and of RBAC are part of its storages."""
-        groups = embedded.group_versions(authorizer)
-        namespaces = StoredNamespaces(embedded.namespaces)
-        plugins = admission.plugins(
-            namespaces=namespaces,
-            authorizer=authorizer,
-            equivalents=equivalents_of(storage.resource for group in groups for storage in group.storages.values()),
-        )
-        observe = admission_observer(self._process.metrics)
-        caches = CompleteCaches([each.complete for each in admission.informers])
-        chain = Chain((caches, NamespaceLifecycle(namespaces=namespaces), *plugins), observe=observe)
-        return [
-            ServedGroupVersion(group=each.group, version=each.version, storages=each.storages, admission=chain)
-            for each in groups
-        ]
-
     async def _listen(self, app: web.Application, tls: ServerTls) -> Listener:
         listener = await listen(app, tls, self._options, self._process)
         # only now are the port and the database known to be ours: a kubeconfig of another process must not be replaced
@@ -241,6 +236,63 @@ class _Server:
         kubectl = Path(sys.prefix) / "bin" / "kubectl"
         command = str(kubectl) if kubectl.is_file() else shutil.which("kubectl") or "kubectl"
         print(_HINT.format(url=self._url, data=self._data, kubeconfig=self._kubeconfig, kubectl=command), flush=True)
+
+
+class _Groups:
+    """The kinds of the embedded cluster, which change with its CustomResourceDefinitions, and those of Tenants.
+
+    Checks of terminating namespaces and of RBAC are part of the embedded cluster's storages.
+    """
+
+    def __init__(
+        self,
+        process: Process,
+        embedded: EmbeddedCluster,
+        admission: ClusterAdmission,
+        authorizer: Authorizer,
+        tenants: TenantApi,
+    ) -> None:
+        self._process = process
+        self._embedded = embedded
+        self._authorizer = authorizer
+        namespaces = StoredNamespaces(embedded.namespaces)
+        self._equivalents: EquivalentResources = single_version
+        plugins = admission.plugins(
+            namespaces=namespaces,
+            authorizer=authorizer,
+            equivalents=lambda resource: self._equivalents(resource),
+        )
+        caches = CompleteCaches([each.complete for each in admission.informers])
+        observe = admission_observer(process.metrics)
+        self._chain = Chain((caches, NamespaceLifecycle(namespaces=namespaces), *plugins), observe=observe)
+        self._tenants = install_groups(process, tenant_groups(tenants), authorizer)
+        self._known: dict[tuple[str, str], tuple[Mapping[str, rest.Storage], InstalledGroup]] = {}
+        self._tracked: WeakSet[WatchCache] = WeakSet()
+        self.installed = installed(self._current())
+        embedded.on_kinds_changed(lambda: self.installed.replace(self._current()))
+
+    def _current(self) -> Sequence[InstalledGroup]:
+        groups = self._embedded.group_versions(self._authorizer)
+        self._equivalents = equivalents_of(storage.resource for each in groups for storage in each.storages.values())
+        self._known = {(each.group, each.version): (each.storages, self._install(each)) for each in groups}
+        for cache in self._embedded.caches:
+            if cache not in self._tracked:
+                self._tracked.add(cache)
+                self._process.metrics.track_cache(cache)
+        current = {key: group for key, (_, group) in self._known.items()}
+        for tenants in self._tenants:
+            key = tenants.group, tenants.version
+            current[key] = tenants.extended_with(current[key]) if key in current else tenants
+        return list(current.values())
+
+    def _install(self, group: ApiGroupVersion) -> InstalledGroup:
+        storages, known = self._known.get((group.group, group.version), ({}, None))
+        if known is not None and storages == group.storages:
+            return known
+        served = ServedGroupVersion(
+            group=group.group, version=group.version, storages=group.storages, admission=self._chain
+        )
+        return install_groups(self._process, [served], self._authorizer)[0]
 
 
 class _NoFrontProxy:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 from apiserver import rest
 from apiserver.meta.resource import Resource, field_at, fields_at
+from apiserver.schema.rules import RuleCompiler
 from apiserver.storage.watch_cache import WatchCache
+from registry.embedded.custom.definition_kind import definition_kind
 from registry.embedded.kinds.control_plane import CONTROL_PLANE_KINDS
 from registry.embedded.kinds.core import CORE_KINDS, EVENT, NAMESPACE, REFERENCE_FIELDS
 from registry.embedded.kinds.event_conversion import EventsV1Conversion
 from registry.embedded.kinds.kind import Kind
-from registry.embedded.kinds.platform import PLATFORM_KINDS
 from registry.embedded.storage.escalation_check import BindingEscalationCheck, RoleEscalationCheck
 from registry.embedded.storage.storages import (
     EscalationCheck,
@@ -27,7 +28,8 @@ from registry.rbac.role_index import RoleIndex
 from registry.sqlite.backend import SqliteBackend
 from registry.sqlite.database import Database
 
-KINDS: Sequence[Kind] = (*CORE_KINDS, *CONTROL_PLANE_KINDS, *PLATFORM_KINDS)
+KINDS: Sequence[Kind] = (*CORE_KINDS, *CONTROL_PLANE_KINDS)
+"""The built-in kinds, without CustomResourceDefinition, which needs a compiler of rules."""
 
 _EVENTS = replace(
     EVENT,
@@ -59,13 +61,13 @@ class ServedVersion:
 
 
 def build_served_versions(
-    database: Database, caches: Callable[[Resource], WatchCache] = WatchCache
+    database: Database, compiler: RuleCompiler, caches: Callable[[Resource], WatchCache] = WatchCache
 ) -> list[ServedVersion]:
-    """Creates a backend for every version of every kind. Of the backends that share a storage, the first has the
-    preferred version."""
+    """Creates a backend for every version of every built-in kind. Of the backends that share a storage, the first has
+    the preferred version. `compiler` checks the rules of CustomResourceDefinitions."""
     served = [
         ServedVersion(kind, _backend(database, kind, resource, caches))
-        for kind in KINDS
+        for kind in (*KINDS, definition_kind(compiler))
         for resource in kind.resources()
     ]
     for resource in _EVENTS.resources():

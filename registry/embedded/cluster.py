@@ -6,13 +6,15 @@ It is meant for evaluation, development and CI.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from apiserver import rest
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.meta.resource import GroupKind
+from apiserver.schema.rules import RuleCompiler
 from apiserver.storage.event_history import HistoryLimits
 from apiserver.storage.watch_cache import WatchCache
 from registry import names
@@ -35,6 +37,10 @@ from registry.embedded.controllers.event_ttl import EventTtlController
 from registry.embedded.controllers.garbage_collector import GarbageCollector
 from registry.embedded.controllers.namespace_lifecycle import NamespaceController
 from registry.embedded.controllers.ownership_graph import OwnerKind
+from registry.embedded.custom.bootstrap import bootstrap_definitions
+from registry.embedded.custom.controller import DefinitionController
+from registry.embedded.custom.definition_kind import DEFINITIONS
+from registry.embedded.custom.kinds import CustomKinds
 from registry.embedded.kinds.core import EVENT
 from registry.embedded.storage.reviews import review_storages
 from registry.embedded.storage.token_request import TokenRequestStorage
@@ -58,12 +64,26 @@ class EmbeddedCluster:
     """Call `open` first. Then `group_versions`, `authorizer` and `authenticator` can be used, and `run` runs the
     controllers. Call `close` at the end."""
 
-    def __init__(self, *, path: Path, trust: ClusterTrust, history: HistoryLimits | None = None) -> None:
-        """`history` limits the watch history of each kind."""
+    def __init__(
+        self, *, path: Path, trust: ClusterTrust, compiler: RuleCompiler, history: HistoryLimits | None = None
+    ) -> None:
+        """`history` limits the watch history of each kind, and `compiler` compiles the rules of custom kinds."""
         self._trust = trust
         self._database = Database(path)
-        self._served = build_served_versions(self._database, partial(WatchCache, history=history or HistoryLimits()))
+        caches = partial(WatchCache, history=history or HistoryLimits())
+        self._served = build_served_versions(self._database, compiler, caches)
         self._backends = primary_backends(self._served)
+        owner_kinds = owner_kinds_of(self._served)
+        self._custom = CustomKinds(
+            database=self._database,
+            caches=caches,
+            compiler=compiler,
+            backends=self._backends,
+            owner_kinds=owner_kinds,
+        )
+        self._definition_controller = DefinitionController(
+            database=self._database, definitions=self._backends[DEFINITIONS], kinds=self._custom
+        )
         self._index = RoleIndex()
         accounts, secrets = self._backends[SERVICEACCOUNTS], self._backends[SECRETS]
         self._secret_tokens = SecretTokenIndex(database=self._database, accounts=accounts)
@@ -71,9 +91,7 @@ class EmbeddedCluster:
         self._tokens = ServiceAccountTokens(secret_tokens=self._secret_tokens, bound_tokens=self._bound_tokens)
         self._role_index_updater = RoleIndexUpdater(database=self._database, index=self._index)
         self._namespace_controller = NamespaceController(database=self._database, backends=self._backends)
-        self._garbage_collector = GarbageCollector(
-            database=self._database, backends=self._backends, kinds=_owner_kinds(self._served)
-        )
+        self._garbage_collector = GarbageCollector(database=self._database, backends=self._backends, kinds=owner_kinds)
         self._aggregation_controller = ClusterRoleAggregationController(
             database=self._database, backends=self._backends
         )
@@ -81,6 +99,7 @@ class EmbeddedCluster:
         self._default_account_controller = DefaultServiceAccountController(
             database=self._database, backends=self._backends
         )
+        self._built_in: Mapping[tuple[str, str], Mapping[str, rest.Storage]] | None = None
         self._event_ttl = EventTtlController(self._backends[str(EVENT.group_resource)])
 
     @property
@@ -100,7 +119,12 @@ class EmbeddedCluster:
     @property
     def caches(self) -> Sequence[WatchCache]:
         """The watch caches of all kinds, for metrics."""
-        return [each.backend.cache for each in self._served]
+        custom = (version.backend.cache for version in self._custom.versions)
+        return [*(each.backend.cache for each in self._served), *custom]
+
+    def on_kinds_changed(self, listener: Callable[[], None]) -> None:
+        """Calls `listener` whenever `group_versions` returns something else than before."""
+        self._definition_controller.on_change = listener
 
     @property
     def namespaces(self) -> Backend:
@@ -112,22 +136,35 @@ class EmbeddedCluster:
         await self._database.open()
         for each in self._served:
             await each.backend.load()
+        await bootstrap_definitions(self._backends[DEFINITIONS])
+        await self._definition_controller.serve_established()
         self._role_index_updater.load(self._backends)
         self._secret_tokens.load(self._backends[SECRETS])
         await bootstrap(self._backends, authentication=self._trust.authentication)
 
     def group_versions(self, authorizer: Authorizer) -> list[ApiGroupVersion]:
-        """Returns everything that the API serves. `authorizer` decides access reviews: it is the one that authorizes
-        requests."""
+        """Returns everything that the API serves now. The storages of kinds that are served as before are the same
+        objects. `authorizer` decides access reviews: it is the one that authorizes requests."""
+        groups = {key: dict(storages) for key, storages in self._built_in_storages(authorizer).items()}
+        for group_version, custom in self._custom.storages().items():
+            # a built-in kind takes precedence
+            groups[group_version] = {**custom, **groups.get(group_version, {})}
+        return [ApiGroupVersion(group, version, storages) for (group, version), storages in groups.items()]
+
+    def _built_in_storages(self, authorizer: Authorizer) -> Mapping[tuple[str, str], Mapping[str, rest.Storage]]:
+        if self._built_in is not None:
+            return self._built_in
         groups = storages_by_group_version(self._served, self._index)
         for plural, storage in review_storages(authorizer=authorizer, index=self._index, tokens=self._tokens).items():
             groups.setdefault((storage.resource.group, "v1"), {})[plural] = storage
         groups["", "v1"][f"{SERVICEACCOUNTS}/token"] = TokenRequestStorage(self._bound_tokens)
-        return [ApiGroupVersion(group, version, storages) for (group, version), storages in groups.items()]
+        self._built_in = groups
+        return groups
 
     async def run(self) -> None:
         """Runs the controllers until cancelled. If one of them fails, all are stopped."""
         controllers = (
+            self._definition_controller,
             self._namespace_controller,
             self._garbage_collector,
             self._aggregation_controller,
@@ -141,6 +178,10 @@ class EmbeddedCluster:
                 tasks.create_task(controller.run(), name=type(controller).__name__)
             tasks.create_task(self._event_ttl.run(), name=type(self._event_ttl).__name__)
 
+    async def copy_to(self, path: Path) -> None:
+        """Writes a copy of all stored objects into a new file, while requests are served. Raises ServiceUnavailable."""
+        await self._database.copy_to(path)
+
     async def close(self) -> None:
         """Ends all watches, completes pending writes and closes the database."""
         for cache in self.caches:
@@ -148,7 +189,8 @@ class EmbeddedCluster:
         await self._database.close()
 
 
-def _owner_kinds(served: Sequence[ServedVersion]) -> dict[GroupKind, OwnerKind]:
+def owner_kinds_of(served: Sequence[ServedVersion]) -> dict[GroupKind, OwnerKind]:
+    """The built-in kinds, and Tenant, which owners of objects may have."""
     kinds = {
         each.backend.resource.group_kind: OwnerKind(each.backend.storage, each.backend.resource.namespaced)
         for each in served

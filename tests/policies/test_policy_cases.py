@@ -9,7 +9,7 @@ import pytest
 
 from admission.policy.compiled_policy import compile_policy
 from admission.tenant.host_policy import POLICY, TRUSTED_GROUPS, host_change_denial
-from registry.embedded.kinds.platform import PLATFORM_KINDS
+from registry.embedded.custom import shipped
 from tests.policies import cases
 from tests.policies.case_table import BINDINGS, CASES, CLUSTER_CASES, DIRECTORY, POLICIES
 from tests.policies.cases import GATEWAY_GROUP, Case
@@ -118,7 +118,8 @@ def test_expressions_use_only_functions_of_kubernetes_1_30() -> None:
 
 def test_every_kind_that_has_hostnames_is_covered() -> None:
     """VAP-3: the kinds that the embedded cluster serves, which are the same as in the CRDs of Gateway API."""
-    kinds = {kind.plural: str(kind.properties.get("spec")) for kind in PLATFORM_KINDS if kind.group == GATEWAY_GROUP}
+    specs = [each["spec"] for each in shipped.definitions()]
+    kinds = {spec["names"]["plural"]: str(spec["versions"]) for spec in specs if spec["group"] == GATEWAY_GROUP}
     named = {plural for plural, spec in kinds.items() if "'hostnames'" in spec or "'listeners'" in spec}
     covered = {resources[0] for group, resources in _NAMES.values() if group == GATEWAY_GROUP}
     assert named == covered

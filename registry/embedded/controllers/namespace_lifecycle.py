@@ -20,7 +20,7 @@ class NamespaceController:
     def __init__(self, *, database: Database, backends: Mapping[str, SqliteBackend]) -> None:
         self._database = database
         self._namespaces = backends[NAMESPACES]
-        self._contents = [backend for backend in backends.values() if backend.resource.namespaced]
+        self._backends = backends
         self._terminating: set[str] = set()
         self._worker: Worker[str] = Worker("namespace deletion", self._process)
 
@@ -51,12 +51,13 @@ class NamespaceController:
     async def _process(self, name: str) -> None:
         if name not in self._terminating:
             return
-        for backend in self._contents:
+        contents = [backend for backend in self._backends.values() if backend.resource.namespaced]
+        for backend in contents:
             for cached in list(backend.cache.items(name)):
                 obj = cached.object()
                 if "deletionTimestamp" not in obj["metadata"]:
                     await backend.delete(cached.key, obj, DeleteOptions(propagation_policy="Background"))
-        remaining = {backend: [cached.object() for cached in backend.cache.items(name)] for backend in self._contents}
+        remaining = {backend: [cached.object() for cached in backend.cache.items(name)] for backend in contents}
         await self._update_namespace(name, {backend: objects for backend, objects in remaining.items() if objects})
 
     async def _update_namespace(self, name: str, remaining: Mapping[SqliteBackend, list[Object]]) -> None:

@@ -65,7 +65,7 @@ class Kind:
 
     With `status` there is a subresource of that name, and `initial_status` is the status of a new object.
     `generation` counts changes of everything but metadata and status.
-    `custom` marks kinds that come from CRDs; `selectable_fields` are the fields that field selectors support.
+    `selectable_fields` are the fields that field selectors support.
     `subresource_fields` change only through a subresource of their own, not with an update of the object.
     """
 
@@ -84,7 +84,6 @@ class Kind:
     properties: Mapping[str, Schema] = field(default_factory=dict)
     subresource_fields: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
-    custom: bool = False
     selectable_fields: Mapping[str, FieldValue] = field(default_factory=dict)
     columns: tuple[Column, ...] = ()
     cells: Callable[[Object], Sequence[object]] = no_cells
@@ -132,5 +131,5 @@ class Kind:
             replaces_default_columns=self.replaces_default_columns,
             protobuf=message_descriptor_of(self.group, version, self.kind),
             selectable_fields=self.selectable_fields,
-            strategic_merge=not self.custom,
+            strategic_merge=True,
         )

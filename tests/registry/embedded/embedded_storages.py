@@ -11,14 +11,21 @@ from typing import Any
 
 from aiohttp.test_utils import make_mocked_request
 
+from admission.cel.schema_rules import SchemaRuleCompiler
 from apiserver import rest
-from apiserver.meta.resource import Key, Object
+from apiserver.meta.resource import GroupKind, Key, Object
 from apiserver.request.context import RequestContext, User
 from apiserver.request.options import DeleteOptions
 from apiserver.request.request_info import Query, RequestInfo
+from apiserver.storage.watch_cache import WatchCache
 from registry.embedded.api_groups import ServedVersion, primary_backends, storages_by_group_version
 from registry.embedded.auth.bound_tokens import BoundTokens
 from registry.embedded.auth.signing_key import SigningKey, generate_key
+from registry.embedded.cluster import owner_kinds_of
+from registry.embedded.controllers.ownership_graph import OwnerKind
+from registry.embedded.custom.bootstrap import bootstrap_definitions
+from registry.embedded.custom.definition_kind import DEFINITIONS
+from registry.embedded.custom.kinds import CustomKinds
 from registry.rbac.role_index import RoleIndex
 from registry.sqlite.backend import SqliteBackend
 from registry.sqlite.database import Database
@@ -53,12 +60,30 @@ class EmbeddedApi:
     database: Database
     served: Sequence[ServedVersion]
     index: RoleIndex
-    backends: Mapping[str, SqliteBackend] = field(init=False)
-    storages: Mapping[tuple[str, str], Mapping[str, rest.Storage]] = field(init=False)
+    backends: dict[str, SqliteBackend] = field(init=False)
+    owner_kinds: dict[GroupKind, OwnerKind] = field(init=False)
+    custom: CustomKinds = field(init=False)
 
     def __post_init__(self) -> None:
         self.backends = primary_backends(self.served)
-        self.storages = storages_by_group_version(self.served, self.index)
+        self.owner_kinds = owner_kinds_of(self.served)
+        self._built_in = storages_by_group_version(self.served, self.index)
+        self.custom = CustomKinds(
+            database=self.database,
+            caches=WatchCache,
+            compiler=SchemaRuleCompiler(),
+            backends=self.backends,
+            owner_kinds=self.owner_kinds,
+        )
+
+    @property
+    def storages(self) -> Mapping[tuple[str, str], Mapping[str, rest.Storage]]:
+        return {**self._built_in, **self.custom.storages()}
+
+    async def serve_shipped_kinds(self) -> None:
+        await bootstrap_definitions(self.backends[DEFINITIONS])
+        for cached in self.backends[DEFINITIONS].cache:
+            await self.custom.serve(cached.object())
 
     def storage(self, path: str, group: str = "", version: str = "v1") -> Any:
         return self.storages[group, version][path]
@@ -99,10 +124,11 @@ class EmbeddedApi:
         return deleted
 
     async def get(self, path: str, key: Key, *, group: str = "", version: str = "v1") -> Object | None:
+        backends = (*(each.backend for each in self.served), *(each.backend for each in self.custom.versions))
         backend = next(
-            each.backend
-            for each in self.served
-            if (each.backend.resource.group, each.backend.resource.version, each.kind.plural) == (group, version, path)
+            each
+            for each in backends
+            if (each.resource.group, each.resource.version, each.resource.plural) == (group, version, path)
         )
         return await backend.read(key, live=False)
 

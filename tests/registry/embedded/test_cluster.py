@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from admission.cel.schema_rules import SchemaRuleCompiler
 from apiserver.authorization.authorizer import AccessAttributes, Authorizer
 from apiserver.meta.resource import Key, Object
 from apiserver.request.context import User
@@ -28,7 +29,7 @@ TRUST = ClusterTrust(authentication={"client-ca-file": "PEM"}, ca="PEM", signing
 
 @asynccontextmanager
 async def running(path: Path) -> AsyncIterator[EmbeddedCluster]:
-    cluster = EmbeddedCluster(path=path, trust=TRUST)
+    cluster = EmbeddedCluster(path=path, trust=TRUST, compiler=SchemaRuleCompiler())
     await cluster.open()
     task = asyncio.create_task(cluster.run())
     try:
@@ -77,7 +78,7 @@ async def test_a_restart_keeps_all_objects_and_writes_nothing(tmp_path: Path) ->
         configmaps = storage(cluster.group_versions(cluster.authorizer), "", "v1", "configmaps")
         obj = {"metadata": {"name": "a", "namespace": "default"}, "data": {"k": "v"}}
         created = await configmaps.create(request_context(), obj, no_admission, dry_run=False)
-    cluster = EmbeddedCluster(path=path, trust=TRUST)
+    cluster = EmbeddedCluster(path=path, trust=TRUST, compiler=SchemaRuleCompiler())
     await cluster.open()
     first = max(cache.rv for cache in cluster.caches)
     await cluster.close()
@@ -89,7 +90,7 @@ async def test_a_restart_keeps_all_objects_and_writes_nothing(tmp_path: Path) ->
 
 async def test_two_clusters_cannot_open_one_database(tmp_path: Path) -> None:
     async with running(tmp_path / "cluster.db"):
-        other = EmbeddedCluster(path=tmp_path / "cluster.db", trust=TRUST)
+        other = EmbeddedCluster(path=tmp_path / "cluster.db", trust=TRUST, compiler=SchemaRuleCompiler())
         with pytest.raises(DatabaseUnusable, match="in use"):
             await other.open()
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from admission.cel.schema_rules import SchemaRuleCompiler
 from apiserver.meta.errors import StatusError
 from apiserver.meta.protobuf_message import Cardinality, FieldDescriptor, MessageDescriptor, ScalarType
 from apiserver.meta.resource import Resource
@@ -26,7 +27,9 @@ from tests.protobuf_encoder import encode, envelope
 from tests.registry.embedded.kinds.protobuf_bodies import CAPTURED_BODIES, CapturedBody
 
 _REVIEWS = [value for value in vars(reviewkinds).values() if isinstance(value, Resource)]
-_RESOURCES = [served.backend.resource for served in build_served_versions(Database(Path("never-opened.db")))] + _REVIEWS
+_RESOURCES = [
+    served.backend.resource for served in build_served_versions(Database(Path("never-opened.db")), SchemaRuleCompiler())
+] + _REVIEWS
 READABLE = [resource for resource in _RESOURCES if resource.protobuf is not None]
 TABLES = [resource.protobuf for resource in READABLE if resource.protobuf] + [DELETE_OPTIONS]
 

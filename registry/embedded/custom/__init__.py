@@ -1,0 +1,1 @@
+"""Kinds that CustomResourceDefinitions declare, and the definitions themselves."""

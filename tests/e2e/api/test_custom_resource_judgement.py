@@ -1,0 +1,116 @@
+"""The embedded cluster judges custom resources as a kube-apiserver does: the same objects go to both."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.e2e.support.clusters import KUBECTL, EmbeddedCluster
+from tests.e2e.support.control_plane import ControlPlane, crd_flags
+from tests.e2e.support.https_client import Client, Response
+from tests.e2e.support.judged_objects import CUSTOM, GADGETS, SHIPPED, Judged
+from tests.e2e.support.processes import wait_until
+from tests.server_fixtures import find_control_plane_files
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+SERVED = (
+    *(f"/apis/gateway.networking.k8s.io/v1beta1/{plural}" for plural in ("gateways", "httproutes", "referencegrants")),
+    "/apis/cert-manager.io/v1/certificates",
+    "/apis/cert-manager.io/v1/issuers",
+    "/apis/helm.toolkit.fluxcd.io/v2/helmreleases",
+)
+ALL = {"dryRun": "All"}
+
+
+@pytest.fixture(scope="module")
+def kube_apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A kube-apiserver with the CRDs of Flux, Gateway API and cert-manager, without our server."""
+    binaries, crds = find_control_plane_files()
+    running = ControlPlane(tmp_path_factory.mktemp("judge"), binaries)
+    try:
+        command = [str(KUBECTL), f"--kubeconfig={running.admin.kubeconfig}", "apply", "--server-side", *crd_flags(crds)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=180)
+        assert done.returncode == 0, done.stderr
+        client = Client(running.url, running.admin.tls, running.admin.headers)
+        install_gadgets(client)
+        for path in SERVED:
+            wait_until(f"{path} is served", partial(client.serves, path), seconds=120)
+        yield client
+    finally:
+        running.stop()
+
+
+def install_gadgets(client: Client) -> None:
+    response = client.request("POST", DEFINITIONS, GADGETS)
+    assert response.status in (201, 409), response.content
+    path = "/apis/judged.example.com/v1/gadgets"
+    wait_until("gadgets are served", lambda: client.serves(path), seconds=120)
+
+
+def collection(obj: dict[str, Any]) -> str:
+    return f"/apis/{obj['apiVersion']}/namespaces/default/{obj['_plural']}"
+
+
+def sent(obj: dict[str, Any], name: str) -> dict[str, Any]:
+    body = {key: each for key, each in obj.items() if key != "_plural"}
+    return {**body, "metadata": {**obj["metadata"], "name": name}}
+
+
+def answer(response: Response) -> Any:
+    """What both must agree on: of an object its content, of an error all but the order of its causes."""
+    body = response.json()
+    if response.status < 400:
+        content = {key: each for key, each in body.items() if key != "metadata"}
+        return response.status, content, body["metadata"].get("generation"), sorted(warnings(response))
+    details = body.get("details") or {}
+    causes = sorted((each.get("reason"), each.get("field"), each.get("message")) for each in details.get("causes", ()))
+    named = {key: details.get(key) for key in ("name", "group", "kind")}
+    return response.status, body["reason"], named, causes, body["message"] if not causes else ""
+
+
+def warnings(response: Response) -> list[str]:
+    return [each.partition('"')[2] for each in response.warnings]
+
+
+@pytest.mark.parametrize("judged", [pytest.param(each, id=each.name) for each in (*SHIPPED, *CUSTOM)])
+def test_both_clusters_give_the_same_answer(
+    embedded: EmbeddedCluster, kube_apiserver: Client, judged: Judged, unique: str
+) -> None:
+    answers = []
+    for client in (embedded.client(), kube_apiserver):
+        install_gadgets(client)
+        path = collection(judged.obj)
+        if judged.old is None:
+            answers.append(answer(client.request("POST", path, sent(judged.obj, unique), query=ALL)))
+            continue
+        client.request("POST", path, sent(judged.old, unique)).expect(201)
+        version = client.get(f"{path}/{unique}").expect(200)["metadata"]["resourceVersion"]
+        new = sent(judged.obj, unique)
+        new["metadata"]["resourceVersion"] = version
+        answers.append(answer(client.request("PUT", f"{path}/{unique}", new)))
+        client.request("DELETE", f"{path}/{unique}").expect(200)
+    assert answers[0] == answers[1]
+
+
+def test_a_status_is_judged_through_its_subresource(
+    embedded: EmbeddedCluster, kube_apiserver: Client, unique: str
+) -> None:
+    answers = []
+    for client in (embedded.client(), kube_apiserver):
+        install_gadgets(client)
+        gadget = CUSTOM[0].obj
+        path = f"{collection(gadget)}/{unique}"
+        client.request("POST", collection(gadget), sent(gadget, unique)).expect(201)
+        bad = {"status": {"phase": "Down", "replicas": "x", "unknown": 1}}
+        merge = "application/merge-patch+json"
+        answers.append(answer(client.request("PATCH", f"{path}/status", bad, content_type=merge)))
+        good = {"status": {"phase": "Up", "replicas": 2}, "spec": {"mode": "b"}}
+        answers.append(answer(client.request("PATCH", f"{path}/status", good, content_type=merge)))
+        scaled = client.request("PATCH", f"{path}/scale", {"spec": {"replicas": 4}}, content_type=merge).expect(200)
+        answers.append((scaled["spec"], scaled["status"], client.get(path).expect(200)["spec"]))
+        client.request("DELETE", path).expect(200)
+    assert answers[:3] == answers[3:]
