@@ -65,23 +65,24 @@ def backup(options: BackupOptions) -> int:
     try:
         if not (options.data_dir / DATABASE).is_file():
             raise _BackupFailed(f"{options.data_dir} is not the data directory of a standalone server")
-        _write(options)
+        assert options.to is not None
+        _write(options.data_dir, options.to)
     except (_BackupFailed, DatabaseUnusable, OSError, sqlite3.Error) as error:
         print(f"tenant-apiserver backup: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def _write(options: BackupOptions) -> None:
-    scratch = options.to.with_name(f".{options.to.name}.{secrets.token_hex(8)}")
+def _write(data: Path, to: Path) -> None:
+    scratch = to.with_name(f".{to.name}.{secrets.token_hex(8)}")
     try:
         try:
-            _copy_closed(options.data_dir / DATABASE, scratch)
+            _copy_closed(data / DATABASE, scratch)
         except DatabaseInUse:
-            _copy_running(options.data_dir, scratch)
+            _copy_running(data, scratch)
         with scratch.open("rb") as file:
             os.fsync(file.fileno())
-        scratch.replace(options.to)
+        scratch.replace(to)
     finally:
         scratch.unlink(missing_ok=True)
 

@@ -230,7 +230,7 @@ class KubeconfigOptions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupOptions:
     data_dir: Path
-    to: Path
+    to: Path | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,7 +208,7 @@ def test_objects_are_deleted_with_their_definition(kind: Kind) -> None:
     refused = kind.client.request("POST", kind.path(), kind.widget("late"))
     assert refused.status == 403
     assert "create not allowed while custom resource definition is terminating" in refused.json()["message"]
-    released = {"metadata": {"finalizers": []}}
+    released: dict[str, Any] = {"metadata": {"finalizers": []}}
     kind.client.request("PATCH", kind.path("blocked"), released, content_type=MERGE).expect(200)
     gone = f"{DEFINITIONS}/{kind.name}"
     kind.cluster.wait_until("the definition is deleted", lambda: kind.client.get(gone).status == 404)
