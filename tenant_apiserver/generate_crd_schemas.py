@@ -26,16 +26,21 @@ _VERSION_MARKS = (
     "app.kubernetes.io/version",
     "controller-gen.kubebuilder.io/version",
 )
+# the releases of CRDs that do not name their own
+_RELEASES = {"cert-manager.io": "v1.21.1", "cozystack.io": "v1.6"}
+_RELEASE = "app.kubernetes.io/version"
 
 
 def reduce(crd: Object) -> Object:
     """Returns a CRD with everything that decides how its objects are served, and the version that it is of."""
     spec = crd["spec"]
-    metadata = {"name": crd["metadata"]["name"]}
+    metadata: Object = {"name": crd["metadata"]["name"]}
     for field in ("annotations", "labels"):
         marks = {name: value for name, value in (crd["metadata"].get(field) or {}).items() if name in _VERSION_MARKS}
         if marks:
             metadata[field] = marks
+    if release := _RELEASES.get(spec["group"]):
+        metadata["annotations"] = {**metadata.get("annotations", {}), _RELEASE: release}
     kept = {name: spec[name] for name in ("group", "names", "scope")}
     return {"metadata": metadata, "spec": {**kept, "versions": [_version(each) for each in spec["versions"]]}}
 

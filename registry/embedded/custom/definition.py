@@ -140,7 +140,7 @@ def version_priority(name: str) -> tuple[int, int, int, int, str]:
     found = _VERSION.fullmatch(name)
     if found is None:
         # other names are in alphabetical order, the first one first
-        return 0, 0, 0, 0, "".join(chr(0x10FFFF - ord(each)) for each in name)
+        return 0, 0, 0, 0, "".join(chr(0x10FFFF - ord(each)) for each in name) + chr(0x10FFFF)
     return 1, _STAGES[found[2]], int(found[1]), int(found[3] or 0), ""
 
 
