@@ -70,8 +70,10 @@ class BearerTokenAuthenticator:
         self._review = review
         self._on_stale = on_stale
         self._secret = secrets.token_bytes(32)
-        self._decisions = cache or DecisionCache(
-            ttl=_CACHE_SECONDS, tolerance=tolerance, usable_when_stale=_is_accepted
+        self._decisions = (
+            cache
+            if cache is not None
+            else DecisionCache(ttl=_CACHE_SECONDS, tolerance=tolerance, usable_when_stale=_is_accepted)
         )
 
     async def authenticate(self, context: RequestContext) -> User | None:

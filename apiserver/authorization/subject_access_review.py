@@ -42,7 +42,11 @@ class SubjectAccessReviewAuthorizer:
         self._post = post
         self._on_stale = on_stale
         self._backoff = backoff or ReviewBackoff()
-        self._decisions = cache or DecisionCache(ttl=_CACHE_SECONDS, tolerance=tolerance, usable_when_stale=_is_allowed)
+        self._decisions = (
+            cache
+            if cache is not None
+            else DecisionCache(ttl=_CACHE_SECONDS, tolerance=tolerance, usable_when_stale=_is_allowed)
+        )
 
     async def authorize(self, attributes: AccessAttributes) -> Decision:
         """Raises the cluster's StatusError; ServiceUnavailable if it is unreachable and the decision is not cached."""

@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Generic, TypeVar
 
 from apiserver.meta.errors import ServiceUnavailable, StatusError
@@ -20,6 +20,8 @@ _PROBE_INTERVAL = 1.0
 # A caller that has a stale decision waits this long for a fresh one.
 _STALE_WAIT = 1.0
 _CALL_TIMEOUT = 30.0
+# What Python needs for an object besides its content, and for a reference to it, rounded up.
+_OBJECT_BYTES, _REFERENCE_BYTES = 64, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class CachedDecision(Generic[V]):
 class _Entry(Generic[V]):
     value: V
     since: float
+    size: int
 
 
 class DecisionCache(Generic[V]):
@@ -42,6 +45,9 @@ class DecisionCache(Generic[V]):
     A decision is fresh for `ttl` seconds from the start of its call. If `usable_when_stale` returns True for it, it is
     also used for up to `tolerance` seconds (0 disables this) while the cluster is unreachable, that is, while calls
     fail with a 503.
+
+    Clients choose what the keys hold. All entries together have about `max_bytes`, a single one at most a
+    thirty-second of it, and entries that have become unusable are removed (ATTACK-19).
     """
 
     def __init__(
@@ -51,16 +57,24 @@ class DecisionCache(Generic[V]):
         tolerance: float,
         usable_when_stale: Callable[[V], bool],
         size: int = 8192,
+        max_bytes: int = 16 * 1024 * 1024,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ttl = ttl
         self._tolerance = tolerance
         self._lasting = usable_when_stale
         self._size = size
+        self._max_bytes = max_bytes
+        self._max_entry_bytes = max_bytes // 32
+        self._bytes = 0
         self._clock = clock
+        self._removal: asyncio.TimerHandle | None = None
         self._entries: OrderedDict[Hashable, _Entry[V]] = OrderedDict()
         self._calls: dict[Hashable, asyncio.Task[V]] = {}
         self._unreachable_until = 0.0
+
+    def __len__(self) -> int:
+        return len(self._entries)
 
     def get_fresh(self, key: Hashable) -> V | None:
         """Returns the decision if it is fresh, so that no call is needed."""
@@ -123,11 +137,45 @@ class DecisionCache(Generic[V]):
             del self._calls[key]
 
     def _store(self, key: Hashable, value: V, since: float) -> None:
-        self._entries[key] = _Entry(value, since)
-        self._entries.move_to_end(key)
         self._unreachable_until = 0.0
-        while len(self._entries) > self._size:
-            self._entries.popitem(last=False)
+        self._discard(key)
+        size = memory_of(key) + memory_of(value)
+        if size > self._max_entry_bytes:
+            return
+        self._entries[key] = _Entry(value, since, size)
+        self._bytes += size
+        while len(self._entries) > self._size or self._bytes > self._max_bytes:
+            self._discard(next(iter(self._entries)))
+        if self._removal is None:
+            self._removal = asyncio.get_running_loop().call_later(self._ttl, self._remove_unusable)
+
+    def _discard(self, key: Hashable) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._bytes -= entry.size
+
+    def _remove_unusable(self) -> None:
+        """Runs every `ttl` seconds while there are entries."""
+        now = self._clock()
+        for key, entry in tuple(self._entries.items()):
+            usable = max(self._ttl, self._tolerance) if self._lasting(entry.value) else self._ttl
+            if now - entry.since >= usable:
+                self._discard(key)
+        loop = asyncio.get_running_loop()
+        self._removal = loop.call_later(self._ttl, self._remove_unusable) if self._entries else None
+
+
+def memory_of(value: object) -> int:
+    """An estimate of the memory of a key or decision in bytes: strings, tuples, mappings and dataclasses of these."""
+    if isinstance(value, (str, bytes)):
+        return _OBJECT_BYTES + len(value)
+    if isinstance(value, (tuple, frozenset)):
+        return _OBJECT_BYTES + sum(_REFERENCE_BYTES + memory_of(each) for each in value)
+    if isinstance(value, Mapping):
+        return _OBJECT_BYTES + sum(memory_of(key) + memory_of(each) for key, each in value.items())
+    if is_dataclass(value):
+        return _OBJECT_BYTES + sum(memory_of(getattr(value, each.name)) for each in fields(value))
+    return 0
 
 
 async def call_cluster(fetch: Callable[[], Awaitable[V]]) -> V:

@@ -7,8 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from apiserver.delegation.decision_cache import CachedDecision, DecisionCache
+from apiserver.delegation.decision_cache import CachedDecision, DecisionCache, memory_of
 from apiserver.meta.errors import BadRequest, InternalError, ServiceUnavailable, StatusError
+from apiserver.meta.selectors import Requirement
+from apiserver.request.context import User
+from tests.virtual_time import virtual
 
 
 class Clock:
@@ -44,8 +47,17 @@ def clock() -> Clock:
     return Clock()
 
 
-def cache(clock: Callable[[], float], *, tolerance: float = 300.0, size: int = 100) -> DecisionCache[str]:
-    return DecisionCache(ttl=10, tolerance=tolerance, usable_when_stale=lambda v: v == "allow", size=size, clock=clock)
+def cache(
+    clock: Callable[[], float], *, tolerance: float = 300.0, size: int = 100, max_bytes: int = 1_000_000
+) -> DecisionCache[str]:
+    return DecisionCache(
+        ttl=10,
+        tolerance=tolerance,
+        usable_when_stale=lambda v: v == "allow",
+        size=size,
+        max_bytes=max_bytes,
+        clock=clock,
+    )
 
 
 async def test_a_decision_is_fetched_again_after_its_ttl(clock: Clock) -> None:
@@ -170,3 +182,51 @@ async def test_the_least_recently_used_decision_is_evicted_first(clock: Clock) -
         await decisions.get_or_fetch(key, reviews)
     assert decisions.get_fresh("a") == "allow"
     assert decisions.get_fresh("b") is None
+
+
+async def test_the_oldest_decisions_are_evicted_when_there_are_too_many_bytes(clock: Clock) -> None:
+    """ATTACK-19: selectors are parts of the keys, so that clients choose their size."""
+    reviews = FakeReviews()
+    decisions = cache(clock, max_bytes=64_000)
+    for number in range(100):
+        await decisions.get_or_fetch((str(number), "x" * 1000), reviews)
+    found = [number for number in range(100) if decisions.get_fresh((str(number), "x" * 1000)) is not None]
+    assert found == list(range(100 - len(found), 100))
+    assert 40 < len(found) < 64
+
+
+async def test_a_very_large_decision_is_not_cached(clock: Clock) -> None:
+    """ATTACK-19"""
+    reviews, decisions = FakeReviews(), cache(clock, max_bytes=64_000)
+    for key in ("x" * 1000, "x" * 3000):
+        for _ in range(2):
+            await decisions.get_or_fetch(key, reviews)
+    assert reviews.calls == 3
+
+
+@virtual
+async def test_decisions_are_removed_when_nothing_can_use_them_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ATTACK-19: also if there are no further requests."""
+    reviews, sizes = FakeReviews(), list[int]()
+    monkeypatch.setattr("apiserver.delegation.decision_cache.memory_of", lambda value: 1)
+    decisions = cache(asyncio.get_running_loop().time, tolerance=50)
+    for key, decision in (("a", "deny"), ("b", "allow")):
+        reviews.decision = decision
+        await decisions.get_or_fetch(key, reviews)
+    for _ in range(7):
+        sizes.append(len(decisions))
+        await asyncio.sleep(10.5)
+    assert sizes == [2, 1, 1, 1, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("value", "least"),
+    [
+        pytest.param("x" * 5000, 5000, id="text"),
+        pytest.param(tuple("ab" for _ in range(1000)), 1000 * 50, id="many values"),
+        pytest.param(User("u", groups=("g" * 100,) * 50, extra={"k": ("v" * 1000,)}), 6000, id="a user"),
+        pytest.param(Requirement("k", "In", tuple(f"v{number}" for number in range(1000))), 100_000, id="a selector"),
+    ],
+)
+def test_the_memory_of_a_key_is_estimated(value: object, least: int) -> None:
+    assert least < memory_of(value) < 3 * least
