@@ -22,6 +22,7 @@ from apiserver.request.context import RequestContext, User
 _LOG = logging.getLogger("apiserver.audit")
 _AGENT_LIMIT = 1024
 _QUEUE_SIZE = 10_000
+_MAX_SOURCES = 20
 
 Event = Mapping[str, Any]
 
@@ -80,7 +81,8 @@ def source_ips(context: RequestContext) -> list[str]:
     """The addresses of X-Forwarded-For, then X-Real-Ip if not among them, then the peer's address unless it is equal to
     the last one (WIRE-I18)."""
     headers = context.http.headers
-    found = [ip for part in headers.get("X-Forwarded-For", "").split(",") if (ip := _canonical_ip(part))]
+    forwarded = headers.get("X-Forwarded-For", "").split(",", _MAX_SOURCES)[:_MAX_SOURCES]
+    found = [ip for part in forwarded if (ip := _canonical_ip(part))]
     real = _canonical_ip(headers.get("X-Real-Ip", ""))
     if real and real not in found:
         found.append(real)

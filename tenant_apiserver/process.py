@@ -16,21 +16,25 @@ from admission.chain import Chain, DurationObserver, Phase
 from apiserver import rest
 from apiserver.admission import Admission
 from apiserver.audit import AuditLog
+from apiserver.authentication.peers import Peers
 from apiserver.authentication.request_header import RequestHeaderConfig
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.encoding.offload import shorten_switch_interval
 from apiserver.endpoints.filters.audit import AuditSink
 from apiserver.endpoints.filters.authentication import RequestAuthenticator
 from apiserver.endpoints.filters.chain import FilterConfig, build_filters
+from apiserver.endpoints.filters.max_in_flight import WATCHES_PER_SLOT
 from apiserver.endpoints.installer import ApiGroupVersion, install
 from apiserver.meta.resource import Key
 from apiserver.metrics import Metrics
+from apiserver.request.bytes_in_flight import BytesInFlight
 from apiserver.server import listener as serving
 from apiserver.server.app import Api, Responder, build_app
 from apiserver.server.event_loop_lag import EventLoopLag
 from apiserver.server.healthz import READINESS, HealthChecks
+from apiserver.server.http_protocol import connection_of
 from apiserver.server.installed_groups import InstalledGroups
-from apiserver.server.listener import Listener, ShutdownStages
+from apiserver.server.listener import ConnectionLimits, Listener, ShutdownStages
 from apiserver.server.version import Version
 from apiserver.tls.asyncio_tls import AsyncioServerTls
 from apiserver.tls.openssl_tls import OpenSslServerTls
@@ -78,6 +82,7 @@ class Process:
     health: HealthChecks = field(default_factory=HealthChecks)
     stages: ShutdownStages = field(default_factory=shutdown_stages)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+    bytes_in_flight: BytesInFlight = field(default_factory=BytesInFlight)
 
 
 def build_application(
@@ -102,6 +107,8 @@ def build_application(
             metrics=process.metrics,
             served=groups.is_served,
             max_requests_inflight=max_requests_inflight,
+            bytes_in_flight=process.bytes_in_flight,
+            connection=connection_of,
             impersonation=impersonation,
             audit=audit,
         )
@@ -248,13 +255,20 @@ def open_audit_log(path: Path | None, metrics: Metrics) -> AuditLog | None:
     return AuditLog(path, on_event_lost=metrics.audit_event_lost) if path is not None else None
 
 
-async def listen(app: web.Application, tls: ServerTls, options: CommonOptions, process: Process) -> Listener:
+async def listen(
+    app: web.Application, tls: ServerTls, options: CommonOptions, process: Process, peers: Peers
+) -> Listener:
+    # the requests and watches of one user, and as many idle connections as requests
+    per_user = (WATCHES_PER_SLOT + 2) * options.max_requests_inflight
     return await serving.listen(
         app,
         tls=tls,
         host=options.bind_address,
         port=options.secure_port,
         grace=process.stages.grace,
+        limits=ConnectionLimits(per_user=per_user),
+        bytes_in_flight=process.bytes_in_flight,
+        peers=peers,
     )
 
 

@@ -10,6 +10,7 @@ from functools import partial
 import uvloop
 
 from apiserver.authentication.authenticator import UnionAuthenticator
+from apiserver.authentication.peers import Peers
 from apiserver.authentication.request_header import RequestHeaderAuthenticator, RequestHeaderConfig
 from apiserver.authentication.token_review import BearerTokenAuthenticator, TokenReviewer
 from apiserver.authentication.x509 import CertificateVerifier, ClientCertificateAuthenticator, PeerCertificates
@@ -204,10 +205,11 @@ class _Server:
         self._tls = tls
         options, process = self._options, self._process
         audit = open_audit_log(options.audit_log_path, process.metrics)
+        authenticator, peers = self._authenticator()
         app = build_application(
             process,
             groups=installed(install_groups(process, tenant_groups(self._tenants), self._authorizer)),
-            authenticator=self._authenticator(),
+            authenticator=authenticator,
             authorizer=self._authorizer,
             request_headers=self._delegation.request_header,
             max_requests_inflight=options.max_requests_inflight,
@@ -225,30 +227,29 @@ class _Server:
             **self._ca_reload_tasks(),
         }
         try:
-            await run_server(process, tasks, partial(listen, app, tls, options, process))
+            await run_server(process, tasks, partial(listen, app, tls, options, process, peers))
         finally:
             if audit:
                 await asyncio.to_thread(audit.close)
 
-    def _authenticator(self) -> UnionAuthenticator:
+    def _authenticator(self) -> tuple[UnionAuthenticator, Peers]:
         """Tries request headers, client certificates and bearer tokens in this order (WIRE-A1)."""
         metrics, peers = self._process.metrics, PeerCertificates()
         delegation = self._delegation
-        reviewer = TokenReviewer(self._review_call(TOKEN_REVIEWS_PATH, "authn"))
-        return UnionAuthenticator(
-            (
-                RequestHeaderAuthenticator(
-                    config=delegation.request_header,
-                    peers=peers,
-                    verifier=CertificateVerifier(lambda: delegation.request_header().ca_pem),
-                ),
-                ClientCertificateAuthenticator(peers=peers, verifier=CertificateVerifier(delegation.client_ca)),
-                BearerTokenAuthenticator(
-                    reviewer,
-                    tolerance=self._options.cluster_outage_tolerance,
-                    on_stale=partial(metrics.stale_decision_used, "tokenreviews"),
-                ),
-            )
+        headers = RequestHeaderAuthenticator(
+            config=delegation.request_header,
+            peers=peers,
+            verifier=CertificateVerifier(lambda: delegation.request_header().ca_pem),
+        )
+        certificates = ClientCertificateAuthenticator(peers=peers, verifier=CertificateVerifier(delegation.client_ca))
+        tokens = BearerTokenAuthenticator(
+            TokenReviewer(self._review_call(TOKEN_REVIEWS_PATH, "authn")),
+            tolerance=self._options.cluster_outage_tolerance,
+            on_stale=partial(metrics.stale_decision_used, "tokenreviews"),
+        )
+        return (
+            UnionAuthenticator((headers, certificates, tokens)),
+            Peers(is_front_proxy=headers.is_front_proxy, user=certificates.user_of),
         )
 
     def _access_review(self) -> SubjectAccessReviewAuthorizer:

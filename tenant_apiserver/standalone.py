@@ -25,6 +25,7 @@ from admission.namespace_lifecycle import NamespaceLifecycle
 from admission.namespace_source import StoredNamespaces
 from apiserver import rest
 from apiserver.authentication.authenticator import AuthenticationError, UnionAuthenticator
+from apiserver.authentication.peers import Peers
 from apiserver.authentication.request_header import RequestHeaderConfig, has_identity_headers
 from apiserver.authentication.x509 import CertificateVerifier, ClientCertificateAuthenticator, PeerCertificates
 from apiserver.authorization.authorizer import Authorizer, standard_authorizer
@@ -162,11 +163,12 @@ class _Server:
         tls = TLS_TRANSPORTS[options.tls_transport](
             await certificate.obtain(), self._pki.ca().certificate, on_handshake_error=metrics.handshake_error
         )
+        certificates = self._certificates()
         app = build_application(
             process,
             groups=groups.installed,
             responders=(BackupResponder(embedded, self._data).respond,),
-            authenticator=self._authenticator(embedded),
+            authenticator=UnionAuthenticator((_NoFrontProxy(), certificates, embedded.authenticator)),
             authorizer=authorizer,
             request_headers=RequestHeaderConfig,
             max_requests_inflight=options.max_requests_inflight,
@@ -186,7 +188,7 @@ class _Server:
             "welcome": partial(self._print_hint, [each.synced for each in informers]),
         }
         try:
-            await run_server(process, tasks, partial(self._listen, app, tls))
+            await run_server(process, tasks, partial(self._listen, app, tls, Peers(user=certificates.user_of)))
         finally:
             if audit:
                 await asyncio.to_thread(audit.close)
@@ -206,18 +208,15 @@ class _Server:
             history=self._history,
         )
 
-    async def _listen(self, app: web.Application, tls: ServerTls) -> Listener:
-        listener = await listen(app, tls, self._options, self._process)
+    async def _listen(self, app: web.Application, tls: ServerTls, peers: Peers) -> Listener:
+        listener = await listen(app, tls, self._options, self._process, peers)
         # only now are the port and the database known to be ours: a kubeconfig of another process must not be replaced
         write_private(self._kubeconfig, admin_kubeconfig(self._pki, self._url).encode())
         return listener
 
-    def _authenticator(self, embedded: EmbeddedCluster) -> UnionAuthenticator:
+    def _certificates(self) -> ClientCertificateAuthenticator:
         ca = self._pki.ca().certificate
-        certificates = ClientCertificateAuthenticator(
-            peers=PeerCertificates(), verifier=CertificateVerifier(lambda: ca)
-        )
-        return UnionAuthenticator((_NoFrontProxy(), certificates, embedded.authenticator))
+        return ClientCertificateAuthenticator(peers=PeerCertificates(), verifier=CertificateVerifier(lambda: ca))
 
     def _cluster_configuration(self) -> Configuration:
         """The client configuration for the embedded cluster in this process."""

@@ -3,6 +3,7 @@ certificate (WIRE-A11 to WIRE-A19)."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 from multidict import CIMultiDictProxy
 
 from apiserver.authentication.authenticator import AuthenticationError
-from apiserver.authentication.x509 import PeerCertificates, Verifier
+from apiserver.authentication.x509 import PeerCertificate, PeerCertificates, Verifier
 from apiserver.meta.errors import BadRequest
 from apiserver.request.context import RequestContext, User
 
@@ -64,14 +65,20 @@ class RequestHeaderAuthenticator:
         """Raises BadRequest if the proxy sends more than one username."""
         config = self._config()
         headers = context.http.headers
-        if not self._is_from_proxy(context, config):
+        if not self._is_proxy(self._peers.get(context.http), config):
             if has_identity_headers(headers, config):
                 raise AuthenticationError("identity headers without the certificate of a front proxy")
             return None
         return _user(headers, config)
 
-    def _is_from_proxy(self, context: RequestContext, config: RequestHeaderConfig) -> bool:
-        peer = self._peers.get(context.http)
+    def is_front_proxy(self, transport: asyncio.BaseTransport) -> bool:
+        """True if a connection has the valid certificate of a front proxy."""
+        try:
+            return self._is_proxy(self._peers.of(transport), self._config())
+        except AuthenticationError:
+            return False
+
+    def _is_proxy(self, peer: PeerCertificate | None, config: RequestHeaderConfig) -> bool:
         if peer is None or not self._verifier.verify(peer):
             return False
         if config.allowed_names and peer.common_name not in config.allowed_names:
@@ -109,15 +116,14 @@ def _user(headers: Headers, config: RequestHeaderConfig) -> User | None:
 
 
 def _extra(headers: Headers, prefixes: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
+    found: dict[str, list[str]] = {}
     lowered = [prefix.lower() for prefix in prefixes]
     for name, value in headers.items():
         lower = name.lower()
         for prefix in lowered:
             if lower.startswith(prefix):
-                key = decode_extra_key(lower[len(prefix) :])
-                found[key] = (*found.get(key, ()), value)
-    return found
+                found.setdefault(decode_extra_key(lower[len(prefix) :]), []).append(value)
+    return {key: tuple(values) for key, values in found.items()}
 
 
 def is_valid_utf8(user: User) -> bool:

@@ -3,6 +3,7 @@ the user that it names (WIRE-A20, WIRE-A21)."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from collections import OrderedDict
@@ -15,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 from aiohttp import web
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from cryptography.x509.verification import Criticality, ExtensionPolicy, Policy, PolicyBuilder, Store, VerificationError
 
@@ -26,6 +28,7 @@ from apiserver.tls.transport import client_chain
 _CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 _UID = x509.ObjectIdentifier("1.3.6.1.4.1.57683.2")
 _CACHE_SIZE = 1024
+_MAX_INTERMEDIATES = 4
 # A failure is cached briefly: a certificate may become valid without a change of the CA.
 _FAILURE_SECONDS = 60.0
 
@@ -37,6 +40,13 @@ class PeerCertificate:
 
     der: bytes
     intermediates: tuple[bytes, ...] = ()
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Identifies the certificate and its chain in a cache, which a client must not fill with their content."""
+        return hashlib.sha256(
+            b"".join(hashlib.sha256(der).digest() for der in (self.der, *self.intermediates))
+        ).digest()
 
     @cached_property
     def certificate(self) -> x509.Certificate:
@@ -61,13 +71,17 @@ class PeerCertificate:
 
 
 class PeerCertificates:
-    """Gets the peer certificate of a request's connection. It is read once per connection."""
+    """Gets the peer certificate of a connection. It is read once per connection."""
 
     def __init__(self) -> None:
         self._by_connection: WeakKeyDictionary[Any, PeerCertificate] = WeakKeyDictionary()
 
     def get(self, http: web.Request) -> PeerCertificate | None:
-        tls = _tls(http)
+        """The certificate of a request's connection, None also after the client disconnected."""
+        return self.of(http.transport) if http.transport is not None else None
+
+    def of(self, transport: asyncio.BaseTransport) -> PeerCertificate | None:
+        tls = transport.get_extra_info("ssl_object")
         if tls is None:
             return None
         peer = self._by_connection.get(tls)
@@ -109,7 +123,7 @@ class CertificateVerifier:
     def __init__(self, ca: Callable[[], bytes], *, clock: Callable[[], float] = time.time) -> None:
         self._ca = ca
         self._clock = clock
-        self._verifications: OrderedDict[PeerCertificate, _Verification] = OrderedDict()
+        self._verifications: OrderedDict[bytes, _Verification] = OrderedDict()
         self._bundle: tuple[bytes, Store | None] = (b"", None)
 
     def verify(self, peer: PeerCertificate) -> bool:
@@ -117,9 +131,9 @@ class CertificateVerifier:
         if not ca:
             return False
         now = self._clock()
-        verification = self._verifications.get(peer)
+        verification = self._verifications.get(peer.digest)
         if verification is None or verification.ca != ca or now >= verification.until:
-            verification = self._verifications[peer] = self._verify_chain(peer, ca, now)
+            verification = self._verifications[peer.digest] = self._verify_chain(peer, ca, now)
             if len(self._verifications) > _CACHE_SIZE:
                 self._verifications.popitem(last=False)
         if verification.error:
@@ -148,10 +162,17 @@ class ClientCertificateAuthenticator:
         self._verifier = verifier
 
     async def authenticate(self, context: RequestContext) -> User | None:
-        peer = self._peers.get(context.http)
-        if peer is None or not self._verifier.verify(peer):
+        return self._user(self._peers.get(context.http))
+
+    def user_of(self, transport: asyncio.BaseTransport) -> User | None:
+        """The user that a connection's certificate names, None without a valid certificate."""
+        try:
+            return self._user(self._peers.of(transport))
+        except AuthenticationError:
             return None
-        return peer.user
+
+    def _user(self, peer: PeerCertificate | None) -> User | None:
+        return peer.user if peer is not None and self._verifier.verify(peer) else None
 
 
 def _verified_chain(peer: PeerCertificate, store: Store | None, now: float) -> list[x509.Certificate]:
@@ -162,10 +183,23 @@ def _verified_chain(peer: PeerCertificate, store: Store | None, now: float) -> l
         .store(store)
         .time(datetime.fromtimestamp(now, UTC))
         .extension_policies(ca_policy=_CA_POLICY, ee_policy=_CLIENT_POLICY)
+        .max_chain_depth(_MAX_INTERMEDIATES)
         .build_client_verifier()
     )
-    intermediates = [x509.load_der_x509_certificate(der) for der in peer.intermediates]
-    return verifier.verify(peer.certificate, intermediates).chain
+    return verifier.verify(peer.certificate, _intermediates(peer)).chain
+
+
+def _intermediates(peer: PeerCertificate) -> list[x509.Certificate]:
+    """The intermediates, one of each name and key: with several, the number of chains to verify would grow
+    exponentially. Raises ValueError for too many (ATTACK-19)."""
+    if len(peer.intermediates) > _MAX_INTERMEDIATES:
+        raise ValueError(f"there are more than {_MAX_INTERMEDIATES} intermediate certificates")
+    found: dict[tuple[bytes, bytes], x509.Certificate] = {}
+    for der in peer.intermediates:
+        certificate = x509.load_der_x509_certificate(der)
+        key = certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        found.setdefault((certificate.subject.public_bytes(), key), certificate)
+    return list(found.values())
 
 
 def _allows_clients(policy: Policy, certificate: x509.Certificate, usage: x509.ExtendedKeyUsage | None) -> None:

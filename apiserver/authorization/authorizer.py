@@ -3,6 +3,7 @@ WIRE-B12 to WIRE-B15)."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -11,14 +12,9 @@ from typing import Protocol
 from apiserver.authentication.authenticator import UNAUTHENTICATED
 from apiserver.meta.errors import BadRequest, StatusError
 from apiserver.meta.resource import GroupResource
-from apiserver.meta.selectors import (
-    FieldSelector,
-    LabelSelector,
-    Requirement,
-    parse_field_selector,
-    parse_label_selector,
-)
+from apiserver.meta.selectors import FieldSelector, LabelSelector, Requirement
 from apiserver.request.context import ANONYMOUS, RequestContext, User
+from apiserver.request.options import field_selector, label_selector
 from apiserver.request.request_info import Query, RequestInfo
 
 MASTERS = "system:masters"
@@ -26,9 +22,8 @@ HEALTH_PATHS = ("/healthz", "/livez", "/readyz")
 STALE_WARNING = "the cluster cannot be reached: access is allowed because it was allowed when it was last checked"
 
 _VERBS_WITH_SELECTORS = ("list", "watch", "deletecollection")
+_LONG_SELECTOR = 1024
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
-
-_Parse = Callable[[str], LabelSelector | FieldSelector]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,14 +120,14 @@ def standard_authorizer(inner: Authorizer) -> UnionAuthorizer:
 
 
 def request_attributes(user: User, info: RequestInfo, query: Query) -> AccessAttributes:
-    """Returns the attributes of a request. An invalid selector is omitted: the handler rejects it (WIRE-B8)."""
+    """Returns the attributes of a request. An invalid selector is omitted: the handler rejects it (WIRE-B8). Selectors
+    of anonymous users are not even parsed, since access without a selector is broader (ATTACK-19)."""
     if not info.is_resource:
         return AccessAttributes(user=user, verb=info.verb, path=info.path)
     fields: tuple[Requirement, ...] = ()
     labels: tuple[Requirement, ...] = ()
-    if info.verb in _VERBS_WITH_SELECTORS:
-        fields = _requirements(_parse_field_selector_on_any_field, query.get("fieldSelector"))
-        labels = _requirements(parse_label_selector, query.get("labelSelector"))
+    if info.verb in _VERBS_WITH_SELECTORS and user.name != ANONYMOUS.name:
+        fields, labels = _requirements(field_selector, query), _requirements(label_selector, query)
     return AccessAttributes(
         user=user,
         verb=info.verb,
@@ -152,7 +147,11 @@ async def authorize_request(
 ) -> Decision:
     """Authorizes the request, optionally for another verb or name (WIRE-B15). Raises AccessDenied, and the errors of
     the authorizer."""
-    attributes = request_attributes(context.user, context.info, context.query)
+    query = context.query
+    if query.size("labelSelector") + query.size("fieldSelector") > _LONG_SELECTOR:
+        # parsing is then the most expensive part of the request; the outcome is kept
+        await asyncio.to_thread(request_attributes, context.user, context.info, query)
+    attributes = request_attributes(context.user, context.info, query)
     if verb:
         attributes = replace(attributes, verb=verb)
     if name is not None:
@@ -209,14 +208,10 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
-def _parse_field_selector_on_any_field(text: str) -> FieldSelector:
-    return parse_field_selector(text, None)
-
-
-def _requirements(parse: _Parse, text: str) -> tuple[Requirement, ...]:
-    if not text:
-        return ()
+def _requirements(
+    selector_of: Callable[[Query], LabelSelector | FieldSelector], query: Query
+) -> tuple[Requirement, ...]:
     try:
-        return parse(text).requirements
+        return selector_of(query).requirements
     except BadRequest:
         return ()

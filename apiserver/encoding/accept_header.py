@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+_MAX_CLAUSES = 100
+_MAX_PARAMETERS = 10
+
 
 @dataclass(frozen=True, slots=True)
 class AcceptClause:
@@ -23,11 +26,12 @@ class AcceptClause:
 def accept_clauses(accept: str) -> Sequence[AcceptClause]:
     """Best first: by q, then the more specific clause, then the order of the header. An empty header means `*/*`.
 
-    A clause with q=0 is tried last, not excluded (WIRE-E1).
+    A clause with q=0 is tried last, not excluded (WIRE-E1). Clauses and parameters beyond a number that no client sends
+    are ignored (ATTACK-19).
     """
     ranked = []
-    for text in accept.split(","):
-        media_range, *rest = (part.strip() for part in text.split(";"))
+    for text in accept.split(",", _MAX_CLAUSES)[:_MAX_CLAUSES]:
+        media_range, *rest = (part.strip() for part in text.split(";", _MAX_PARAMETERS)[:_MAX_PARAMETERS])
         if media_range:
             pairs = (part.partition("=") for part in rest)
             parameters = {key.strip().lower(): value.strip().strip('"') for key, _, value in pairs}

@@ -9,12 +9,11 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import orjson
-import yaml
 from aiohttp import web
 
 from apiserver.encoding.encoded_object import CachedObject, encode, to_json
 from apiserver.encoding.gzip_blocks import LEVEL, gzip_list
+from apiserver.encoding.list_formats import ListFormat, indented, indented_list, to_yaml, yaml_list
 from apiserver.encoding.negotiation import JSON, YAML, MediaType, negotiate
 from apiserver.encoding.transforms import View, list_metadata, view_of
 from apiserver.meta.errors import NotAcceptable, StatusError
@@ -28,6 +27,8 @@ _GZIP_HEADERS = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
 _GZIP_WINDOW = 31
 _SLOW_BYTES = 64 * 1024
 _PIECE_BYTES = 256 * 1024
+# of JSON, which are converted in one call of a thread
+_REWRITTEN_BYTES = 64 * 1024
 _PRETTY_AGENTS = ("curl", "Wget", "Mozilla/5.0")
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 
@@ -45,7 +46,7 @@ def json_response(
     body = to_json(document)
     pretty = indent or _is_pretty_requested(context)
     return web.Response(
-        body=_indented(body) if pretty else body + b"\n", status=code, headers={**(headers or {}), "Content-Type": JSON}
+        body=indented(body) if pretty else body + b"\n", status=code, headers={**(headers or {}), "Content-Type": JSON}
     )
 
 
@@ -59,7 +60,7 @@ def status_response(context: RequestContext, error: StatusError) -> web.Response
     except NotAcceptable:
         media = MediaType()
     if media.type == YAML:
-        body = _yaml(to_json(error.status()))
+        body = to_yaml(to_json(error.status()))
         return web.Response(body=body, status=error.code, headers={**headers, "Content-Type": YAML})
     return json_response(context, error.status(), code=error.code, headers=headers, indent=media.pretty)
 
@@ -81,14 +82,27 @@ def cached_object_response(
     return _respond(context, [body], len(body), media, code)
 
 
+class StreamedResponse(web.Response):
+    """A response whose body is produced while it is sent, which needs about `memory` bytes at a time."""
+
+    def __init__(self, *, body: AsyncIterator[bytes], memory: int, status: int, headers: Mapping[str, str]) -> None:
+        super().__init__(body=body, status=status, headers=headers)
+        self.memory = memory
+
+
 def list_response(context: RequestContext, view: View, page: Page, *, media: MediaType) -> web.Response:
-    """A list. A long one is streamed: the items' bytes are joined while they are sent."""
+    """A list. A long one is streamed: the items' bytes are joined, or converted, while they are sent."""
     metadata = list_metadata(page.resource_version, page.continue_token, page.remaining)
     size = _size_at_least(page.items)
     now = time.time()
-    if size > _GZIP_BYTES and _accepts_gzip(context) and not _rewriter(context, media):
+    rewritten = _rewriter(context, media) is not None
+    if size > _GZIP_BYTES and _accepts_gzip(context) and not rewritten:
         compressed = gzip_list(view, page.items, metadata, now)
-        return web.Response(body=compressed, headers={"Content-Type": media.type, **_GZIP_HEADERS})
+        headers = {"Content-Type": media.type, **_GZIP_HEADERS}
+        return StreamedResponse(body=compressed, memory=_GZIP_BYTES, status=200, headers=headers)
+    if size >= _SLOW_BYTES and rewritten:
+        form = (yaml_list if media.type == YAML else indented_list)(view.list_head(metadata))
+        return _stream(context, _rewritten_list(form, view, page.items, now), media, 200, size=size)
     return _respond(context, _list_pieces(view, page.items, metadata, now), size, media, 200)
 
 
@@ -105,19 +119,30 @@ def _size_at_least(items: Iterable[CachedObject]) -> int:
 def _list_pieces(view: View, items: Sequence[CachedObject], metadata: bytes, now: float) -> Iterator[bytes]:
     yield view.list_head(metadata)
     separator: tuple[bytes, ...] = ()
-    for run in _chunks(items):
+    for run in _chunks(items, _PIECE_BYTES):
         yield b",".join((*separator, *view.items(run, now)))
         # an empty first element makes `join` start the next piece with a comma
         separator = (b"",)
     yield b"]}"
 
 
-def _chunks(items: Sequence[CachedObject]) -> Iterator[Sequence[CachedObject]]:
-    """Split the list into runs of about _PIECE_BYTES; each run becomes one piece of the response."""
+async def _rewritten_list(
+    form: ListFormat, view: View, items: Sequence[CachedObject], now: float
+) -> AsyncIterator[bytes]:
+    yield form.head
+    separator = b""
+    for run in _chunks(items, _REWRITTEN_BYTES):
+        yield separator + await asyncio.to_thread(form.items, view.items(run, now))
+        separator = form.separator
+    yield form.tail
+
+
+def _chunks(items: Sequence[CachedObject], length: int) -> Iterator[Sequence[CachedObject]]:
+    """Split the list into runs of about `length` bytes; each run becomes one piece of the response."""
     begin = size = 0
     for at, obj in enumerate(items):
         size += len(obj.json)
-        if size >= _PIECE_BYTES:
+        if size >= length:
             yield items[begin : at + 1]
             begin, size = at + 1, 0
     if begin < len(items):
@@ -127,26 +152,29 @@ def _chunks(items: Sequence[CachedObject]) -> Iterator[Sequence[CachedObject]]:
 def _respond(context: RequestContext, pieces: Iterable[bytes], size: int, media: MediaType, code: int) -> web.Response:
     """`size` is a lower bound of the body's size. Small bodies are built on the event loop; large ones are converted
     in a thread, or sent piece by piece."""
+    rewrite = _rewriter(context, media)
+    if size < _SLOW_BYTES:
+        body = rewrite(b"".join(pieces)) if rewrite else b"".join([*pieces, b"\n"])
+        return web.Response(body=body, status=code, headers={"Content-Type": media.type})
+    stream = _rewritten(pieces, rewrite) if rewrite else _streamed(pieces)
+    return _stream(context, stream, media, code, size=size)
+
+
+def _stream(
+    context: RequestContext, stream: AsyncIterator[bytes], media: MediaType, code: int, *, size: int
+) -> StreamedResponse:
     headers = {"Content-Type": media.type}
-    if rewrite := _rewriter(context, media):
-        if size < _SLOW_BYTES:
-            return web.Response(body=rewrite(b"".join(pieces)), status=code, headers=headers)
-        stream = _rewritten(pieces, rewrite)
-    elif size < _SLOW_BYTES:
-        return web.Response(body=b"".join([*pieces, b"\n"]), status=code, headers=headers)
-    else:
-        stream = _streamed(pieces)
     if code == 200 and size > _GZIP_BYTES and _accepts_gzip(context):
         headers |= _GZIP_HEADERS
         stream = _compressed(stream)
-    return web.Response(body=stream, status=code, headers=headers)
+    return StreamedResponse(body=stream, memory=max(size, _PIECE_BYTES), status=code, headers=headers)
 
 
 def _rewriter(context: RequestContext, media: MediaType) -> Callable[[bytes], bytes] | None:
     """The function that converts compact JSON to the requested format; None if compact JSON was requested."""
     if media.type == YAML:
-        return _yaml
-    return _indented if media.pretty or _is_pretty_requested(context) else None
+        return to_yaml
+    return indented if media.pretty or _is_pretty_requested(context) else None
 
 
 async def _streamed(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
@@ -167,18 +195,6 @@ async def _compressed(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         if compressed := await asyncio.to_thread(compressor.compress, piece):
             yield compressed
     yield compressor.flush()
-
-
-def _indented(body: bytes) -> bytes:
-    return orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2)
-
-
-def _yaml(body: bytes) -> bytes:
-    # sorted keys, as sigs.k8s.io/yaml writes them
-    text = yaml.dump(
-        orjson.loads(body), Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True, default_flow_style=False
-    )
-    return text.encode()
 
 
 def _is_pretty_requested(context: RequestContext) -> bool:

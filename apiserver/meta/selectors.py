@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
+from typing import Final
 
 from apiserver.meta.errors import BadRequest
 from apiserver.meta.label_validation import label_value_errors, qualified_name_errors
@@ -13,6 +15,11 @@ from apiserver.meta.label_validation import label_value_errors, qualified_name_e
 NAME = "metadata.name"
 NAMESPACE = "metadata.namespace"
 METADATA_FIELDS = (NAME, NAMESPACE)
+
+MAX_SELECTOR_LENGTH: Final = 16 * 1024
+"""The characters of a selector in a request: a thousand names in one `in`."""
+MAX_REQUIREMENTS: Final = 100
+"""The requirements of a selector in a request. Each event is compared with the requirements of every watch."""
 
 _TOKEN = re.compile(r"(?P<symbol>!=|==|[=!(),<>])|(?P<word>[^ \t\r\n=!(),<>]+)")
 _BINARY = {"=": "In", "==": "In", "!=": "NotIn", "in": "In", "notin": "NotIn", ">": "Gt", "<": "Lt"}
@@ -89,23 +96,49 @@ class FieldSelector:
 
 
 def parse_label_selector(text: str) -> LabelSelector:
-    """Raises BadRequest."""
+    """Raises BadRequest, also for a selector that is too long (ATTACK-19)."""
+    if not text:
+        return LabelSelector()
+    _check_length(text)
     return LabelSelector(_LabelParser(text).parse())
 
 
 def parse_field_selector(text: str, supported: Collection[str] | None = METADATA_FIELDS) -> FieldSelector:
-    """Raises BadRequest, also for a field that is not in `supported`; None supports every field."""
+    """Raises BadRequest, also for a selector that is too long (ATTACK-19), and for a field that is not in `supported`;
+    None supports every field."""
+    if not text:
+        return FieldSelector()
+    _check_length(text)
+    terms = _split_terms(text)
+    if len(terms) > MAX_REQUIREMENTS:
+        raise _too_many_requirements()
     requirements = []
-    for term in sorted(_split_terms(text)):
+    for term in sorted(terms):
         found = _FIELD_TERM.fullmatch(term)
         if found is None:
             raise BadRequest(f"invalid selector: '{text}'; can't understand '{term}'")
         operator = "NotIn" if found["operator"] == "!=" else "In"
         requirements.append(Requirement(found["key"], operator, (_unescape(found["value"]),)))
-    for requirement in requirements:
-        if supported is not None and requirement.key not in supported:
+    selector = FieldSelector(tuple(requirements))
+    if supported is not None:
+        check_supported(selector, supported)
+    return selector
+
+
+def check_supported(selector: FieldSelector, supported: Collection[str]) -> None:
+    """Raises BadRequest for a field that is not in `supported`."""
+    for requirement in selector.requirements:
+        if requirement.key not in supported:
             raise BadRequest(_unsupported(requirement.key, supported))
-    return FieldSelector(tuple(requirements))
+
+
+def _check_length(text: str) -> None:
+    if len(text) > MAX_SELECTOR_LENGTH:
+        raise BadRequest(f"a selector may have at most {MAX_SELECTOR_LENGTH} characters")
+
+
+def _too_many_requirements() -> BadRequest:
+    return BadRequest(f"a selector may have at most {MAX_REQUIREMENTS} requirements")
 
 
 def _unsupported(field: str, supported: Collection[str]) -> str:
@@ -138,13 +171,16 @@ def _unescape(value: str) -> str:
     return "".join(plain)
 
 
+_END: Final = ("", "")
+
+
 class _LabelParser:
     """A parser with one token of look-ahead. A token is (symbol, text); the symbol of identifiers is 'word', of the end
     ''."""
 
     def __init__(self, text: str) -> None:
         self._tokens = _tokens(text)
-        self._position = 0
+        self._token = next(self._tokens)
 
     def parse(self) -> tuple[Requirement, ...]:
         requirements: list[Requirement] = []
@@ -154,6 +190,8 @@ class _LabelParser:
                 return tuple(requirements)
             if symbol not in ("word", "!"):
                 raise BadRequest(f"found '{text}', expected: !, identifier, or 'end of string'")
+            if len(requirements) == MAX_REQUIREMENTS:
+                raise _too_many_requirements()
             requirements.append(self._requirement())
             symbol, text = self._next()
             if not symbol:
@@ -228,16 +266,17 @@ class _LabelParser:
                 raise _parse_error(f"found '{text}', expected: ',' or ')'")
 
     def _peek(self) -> tuple[str, str]:
-        return self._tokens[self._position] if self._position < len(self._tokens) else ("", "")
+        return self._token
 
     def _next(self) -> tuple[str, str]:
-        token = self._peek()
-        self._position += 1
+        token, self._token = self._token, next(self._tokens)
         return token
 
 
-def _tokens(text: str) -> list[tuple[str, str]]:
-    return [(found["symbol"] or "word", found[0]) for found in _TOKEN.finditer(text)]
+def _tokens(text: str) -> Iterator[tuple[str, str]]:
+    for found in _TOKEN.finditer(text):
+        yield found["symbol"] or "word", found[0]
+    yield from repeat(_END)
 
 
 def _parse_error(why: str) -> BadRequest:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from apiserver.request.bytes_in_flight import UNLIMITED, Reservation
 from apiserver.request.request_info import Query, RequestInfo
 
 WRITE_SECONDS = 34.0
@@ -45,6 +46,8 @@ class RequestContext:
     """Audit annotations."""
     timeout: float = WRITE_SECONDS
     """The timeout of the request in seconds."""
+    reservation: Reservation = UNLIMITED
+    """The memory that the request may use for its body."""
     webhook_seconds: float = 0.0
     """The seconds spent in webhooks so far."""
 

@@ -15,6 +15,7 @@ from apiserver.meta.selectors import (
     FieldSelector,
     LabelSelector,
     Requirement,
+    check_supported,
     parse_field_selector,
     parse_label_selector,
 )
@@ -80,6 +81,20 @@ class DeleteOptions:
     preconditions: Preconditions = field(default_factory=Preconditions)
 
 
+def label_selector(query: Query) -> LabelSelector:
+    """The label selector of a list or watch, parsed once for authorization and the handler. Raises BadRequest."""
+    return query.parsed("labelSelector", parse_label_selector)
+
+
+def field_selector(query: Query) -> FieldSelector:
+    """The field selector of a list or watch, on any fields. Raises BadRequest."""
+    return query.parsed("fieldSelector", _parse_field_selector_on_any_field)
+
+
+def _parse_field_selector_on_any_field(text: str) -> FieldSelector:
+    return parse_field_selector(text, None)
+
+
 def parse_get_options(query: Query) -> int:
     """Returns the minimum resourceVersion of a GET, 0 for none. Raises BadRequest (WIRE-D64, WIRE-D65)."""
     if query.flag("export"):
@@ -101,7 +116,7 @@ def parse_list_options(query: Query, info: RequestInfo, selectable_fields: Itera
     if token and version:
         raise errors.BadRequest("specifying resource version is not allowed when using continue")
     return ListOptions(
-        label_selector=parse_label_selector(query.get("labelSelector")),
+        label_selector=label_selector(query),
         field_selector=_field_selector(query, info, selectable_fields),
         resource_version=version,
         resource_version_match=match,
@@ -117,7 +132,7 @@ def parse_watch_options(query: Query, info: RequestInfo, selectable_fields: Iter
     send_initial_events = query.flag("sendInitialEvents")
     _raise_if_invalid("ListOptions", _watch_problems(query, send_initial_events))
     return WatchOptions(
-        label_selector=parse_label_selector(query.get("labelSelector")),
+        label_selector=label_selector(query),
         field_selector=_field_selector(query, info, selectable_fields),
         resource_version=parse_resource_version(query),
         send_initial_events=send_initial_events,
@@ -209,7 +224,8 @@ def _watch_problems(query: Query, send_initial_events: bool | None) -> list[Fiel
 
 def _field_selector(query: Query, info: RequestInfo, selectable_fields: Iterable[str]) -> FieldSelector:
     """Parses the field selector and adds the name in the path as a requirement (WIRE-D58, WIRE-F28)."""
-    selector = parse_field_selector(query.get("fieldSelector"), (*METADATA_FIELDS, *selectable_fields))
+    selector = field_selector(query)
+    check_supported(selector, (*METADATA_FIELDS, *selectable_fields))
     if info.collection_path:
         return selector
     if selector.empty:

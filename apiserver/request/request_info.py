@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final, TypeVar, cast
 from urllib.parse import unquote, unquote_plus
 
+from apiserver.meta.errors import StatusError
+from apiserver.meta.selectors import MAX_SELECTOR_LENGTH
+
+MAX_PARAMETERS: Final = 100
+"""The parameters of one query. Kubernetes has fewer than 20."""
+
+T = TypeVar("T")
+
+# "resourceVersionMatch" with every character escaped
+_MAX_KEY = 60
+# The longest path of a resource: apis, group, version, watch, namespaces, namespace, resource, name, subresource.
+_MAX_PARTS = 10
+_NAME_TERM = re.compile(r"(?:^|,)metadata\.name==?(?P<name>[^,]*)")
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
 _COLLECTION_VERBS = {"get": "list", "delete": "deletecollection"}
 _FALSE = ("0", "false")
@@ -13,33 +28,59 @@ _INVALID_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class Query:
-    """Query parameters, parsed as in Go: the first value of a repeated scalar wins (WIRE-D54)."""
+    """Query parameters, parsed as in Go: the first value of a repeated scalar wins (WIRE-D54).
 
-    __slots__ = ("_values",)
+    Values are decoded when they are used: until the request is authenticated, that is only what its verb depends on.
+    """
+
+    __slots__ = ("_parsed", "_raw", "has_too_many")
 
     def __init__(self, raw: str = "") -> None:
-        self._values: dict[str, list[str]] = {}
-        for pair in raw.split("&") if raw else ():
+        self._raw: dict[str, list[str]] = {}
+        self._parsed: dict[str, object] = {}
+        pairs = raw.split("&", MAX_PARAMETERS) if raw else ()
+        self.has_too_many = len(pairs) > MAX_PARAMETERS
+        """True if parameters beyond the first MAX_PARAMETERS are missing."""
+        for pair in pairs[:MAX_PARAMETERS]:
             if pair and ";" not in pair:
                 key, _, value = pair.partition("=")
-                self._values.setdefault(unquote_plus(key), []).append(unquote_plus(value))
+                if len(key) <= _MAX_KEY:
+                    self._raw.setdefault(unquote_plus(key), []).append(value)
 
     def __contains__(self, key: str) -> bool:
-        return key in self._values
+        return key in self._raw
 
     def get(self, key: str, default: str = "") -> str:
-        values = self._values.get(key)
-        return values[0] if values else default
+        values = self._raw.get(key)
+        return unquote_plus(values[0]) if values else default
 
     def all(self, key: str) -> list[str]:
-        return self._values.get(key, [])
+        return [unquote_plus(value) for value in self._raw.get(key, ())]
 
     def flag(self, key: str) -> bool | None:
         """Returns None if the parameter is absent, False for 0 and false, True for any other value, even an empty
         one."""
-        if key not in self._values:
+        if key not in self._raw:
             return None
-        return self._values[key][0].lower() not in _FALSE
+        return self.get(key).lower() not in _FALSE
+
+    def size(self, key: str) -> int:
+        """The length of the first value before it is decoded."""
+        values = self._raw.get(key)
+        return len(values[0]) if values else 0
+
+    def parsed(self, key: str, parse: Callable[[str], T]) -> T:
+        """The first value, parsed once for all callers, which must pass the same function. Raises its errors."""
+        outcome = self._parsed.get(key)
+        if outcome is None:
+            try:
+                outcome = parse(self.get(key))
+            except StatusError as error:
+                outcome = error
+            self._parsed[key] = outcome
+        if isinstance(outcome, StatusError):
+            raise outcome
+        return cast(T, outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +122,7 @@ def parse_request_info(method: str, raw_path: str, query: Query) -> RequestInfo:
     As in Go, the path is split after it has been decoded: `x%2Fstatus` is the status of x.
     """
     path = raw_path if raw_path.isascii() and "%" not in raw_path else _decoded(raw_path)
-    parts = path.strip("/").split("/")
+    parts = path.strip("/").split("/", _MAX_PARTS)
     non_resource = RequestInfo(method=method, path=path, verb=method.lower())
     if parts[0] == "apis" and len(parts) >= 4:
         group, version, rest = parts[1], parts[2], parts[3:]
@@ -107,7 +148,7 @@ def parse_request_info(method: str, raw_path: str, query: Query) -> RequestInfo:
     elif collection:
         verb = _COLLECTION_VERBS.get(verb, verb)
     if not name and verb in ("list", "watch", "deletecollection"):
-        name = _single_name(query.get("fieldSelector"))
+        name = _single_name(query)
     return RequestInfo(
         method=method,
         path=path,
@@ -133,12 +174,13 @@ def _decoded(raw_path: str) -> str:
     return unquote(raw_path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"), errors="replace")
 
 
-def _single_name(field_selector: str) -> str:
-    """Returns the x of a `metadata.name=x` term if it is a valid path segment (WIRE-B5)."""
-    for term in field_selector.split(","):
-        key, operator, value = term.partition("=")
-        if key == "metadata.name" and operator:
-            value = value.removeprefix("=")
-            if value and value not in (".", "..") and "/" not in value and "%" not in value:
-                return value
+def _single_name(query: Query) -> str:
+    """Returns the x of a `metadata.name=x` term of the field selector if it is a valid path segment (WIRE-B5)."""
+    # three characters for each that is escaped
+    if not 0 < query.size("fieldSelector") <= 3 * MAX_SELECTOR_LENGTH:
+        return ""
+    for found in _NAME_TERM.finditer(query.get("fieldSelector")):
+        value = found["name"]
+        if value and value not in (".", "..") and "/" not in value and "%" not in value:
+            return value
     return ""

@@ -14,7 +14,7 @@ from apiserver.serializer.yaml_scalars import MERGE_KEY, resolve_scalar
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # Limits of the values in a document, and of the values that its aliases expand to. More would block the event loop.
-_MAX_VALUES = 500_000
+_MAX_VALUES = 100_000
 _MAX_ALIASED = 100_000
 _MAX_DUPLICATES = 100
 

@@ -18,7 +18,7 @@ from apiserver.endpoints.responsewriters import json_response
 from apiserver.meta import errors
 from apiserver.request import request_info
 from apiserver.request.context import Filter, Handler, RequestContext, compose
-from apiserver.request.request_info import Query, RequestInfo
+from apiserver.request.request_info import MAX_PARAMETERS, Query, RequestInfo
 
 Responder = Callable[[RequestContext], Awaitable[web.StreamResponse | None]]
 """Returns the response for a non-resource path, or None if it does not serve the path."""
@@ -97,6 +97,8 @@ class _Dispatcher:
         if info.malformed:
             # rejected only here, behind the filters, so that the request is counted, logged and audited (WIRE-B19)
             raise errors.BadRequest("the path of the request has an invalid escape")
+        if context.query.has_too_many:
+            raise errors.BadRequest(f"the query has more than {MAX_PARAMETERS} parameters")
         if not info.is_resource:
             return await self._respond_outside_resources(context)
         if info.path.startswith("//"):

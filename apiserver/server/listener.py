@@ -9,16 +9,20 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 
+from apiserver.authentication.peers import Peers
 from apiserver.endpoints.filters import response_headers as headers
-from apiserver.server.http_protocol import HttpProtocol
+from apiserver.request.bytes_in_flight import BytesInFlight
+from apiserver.server.bounded_parser import HeadLimits
+from apiserver.server.http_protocol import Bounds, HttpProtocol, owner_by_certificate
 from apiserver.server.requests_in_progress import RequestsInProgress
 from apiserver.tls.acceptor import Acceptor
+from apiserver.tls.connections import Connections
 from apiserver.tls.server_context import ServerTls
 
 _LOG = logging.getLogger("apiserver.serving")
@@ -27,18 +31,21 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """Limits of a connection. `handshake`, `idle` and `unread` are in seconds, `line` is in bytes.
+    """Limits of connections. `handshake`, `idle` and `unread` are in seconds.
 
     `idle` also limits the time for the head of a request. It is longer than the 90 s after which client-go closes idle
     connections, so that the client closes them first. `unread` is the time for which sent bytes may stay
     unacknowledged. Bodies are limited by the deadline of their request.
+
+    `unidentified` is the number of connections on which nobody has been authenticated, `per_user` that of one user.
     """
 
     handshake: float = 10.0
     idle: float = 100.0
     unread: float = 60.0
-    line: int = 1024 * 1024
-    headers: int = 1000
+    heads: HeadLimits = field(default_factory=HeadLimits)
+    unidentified: int = 1000
+    per_user: int = 3000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +112,11 @@ async def listen(
     port: int,
     grace: float = 8.0,
     limits: ConnectionLimits | None = None,
+    bytes_in_flight: BytesInFlight | None = None,
+    peers: Peers | None = None,
 ) -> Listener:
-    """Listen on a port (0 for any free one) of an IP address. Raises CannotListen."""
+    """Listen on a port (0 for any free one) of an IP address. `peers` judges client certificates. Raises
+    CannotListen."""
     limits = limits or ConnectionLimits()
     headers.install(app)
     # aiohttp waits this long twice, before and after it cancels handlers, and `close` waits once more for connections
@@ -117,7 +127,8 @@ async def listen(
     assert manager is not None
     requests = manager.request_handler = RequestsInProgress(manager.request_handler)
     try:
-        acceptor = _open(manager, tls, _socket(host, port, limits), limits)
+        bounds = Bounds(heads=limits.heads, bytes_in_flight=bytes_in_flight or BytesInFlight(), peers=peers or Peers())
+        acceptor = _open(manager, tls, _socket(host, port, limits), limits, bounds)
         return Listener(
             runner,
             acceptor,
@@ -133,20 +144,23 @@ async def listen(
         raise
 
 
-def _open(manager: web.Server, tls: ServerTls, bound: socket.socket, limits: ConnectionLimits) -> Acceptor:
-    loop = asyncio.get_running_loop()
-    options: dict[str, Any] = {
-        "access_log": None,
-        "keepalive_timeout": limits.idle,
-        "max_line_size": limits.line,
-        "max_field_size": limits.line,
-        "max_headers": limits.headers,
-        # the API has no compressed request bodies (WIRE-D28), and small ones can decompress to huge ones
-        "auto_decompress": False,
-    }
+def _open(
+    manager: web.Server, tls: ServerTls, bound: socket.socket, limits: ConnectionLimits, bounds: Bounds
+) -> Acceptor:
+    connections = Connections(
+        unidentified=limits.unidentified, per_user=limits.per_user, owner_of=partial(owner_by_certificate, bounds.peers)
+    )
+    protocol = partial(
+        HttpProtocol,
+        manager,
+        loop=asyncio.get_running_loop(),
+        bounds=bounds,
+        connections=connections,
+        access_log=None,
+        keepalive_timeout=limits.idle,
+    )
     try:
-        protocol = partial(HttpProtocol, manager, loop=loop, **options)
-        return Acceptor(bound, tls, protocol, handshake=limits.handshake)
+        return Acceptor(bound, tls, protocol, handshake=limits.handshake, connections=connections)
     except BaseException:
         bound.close()
         raise

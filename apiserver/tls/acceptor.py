@@ -14,12 +14,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from apiserver.tls.connections import Connections
 from apiserver.tls.handshake import HandshakeTimer
 from apiserver.tls.server_context import HandshakeFailed, ServerTls
 from apiserver.tls.transport import DISCARD_BYTES
 
 _LOG = logging.getLogger("apiserver.accepting")
 _BACKLOG: Final = 1024
+# A client that is slow loses its place to the newest one once there are so many.
+_MAX_HANDSHAKES: Final = 1000
 # Errors of accept() that are caused by this process or machine, not by the connection.
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _RECOVERY_SECONDS: Final = 1.0
@@ -31,7 +34,13 @@ class Acceptor:
     """An open port. A client has `handshake` seconds for its part of the handshake, and to read the last response."""
 
     def __init__(
-        self, bound: socket.socket, tls: ServerTls, protocol: Callable[[], asyncio.Protocol], *, handshake: float
+        self,
+        bound: socket.socket,
+        tls: ServerTls,
+        protocol: Callable[[], asyncio.Protocol],
+        *,
+        handshake: float,
+        connections: Connections | None = None,
     ) -> None:
         """Takes over `bound`. Raises OSError if another process listens on the port."""
         bound.setblocking(False)
@@ -41,8 +50,8 @@ class Acceptor:
         self._tls = tls
         self._protocol = protocol
         self._handshake = handshake
-        self._handshakes: set[asyncio.Task[None]] = set()
-        self._connected: set[asyncio.Transport] = set()
+        self._handshakes: dict[asyncio.Task[None], None] = {}
+        self._connections = Connections() if connections is None else connections
         self._empty = asyncio.Event()
         self._accepting = asyncio.create_task(self._accept(), name="accept")
 
@@ -60,15 +69,15 @@ class Acceptor:
         """Wait until all connections are closed, at most `within` seconds, then abort the remaining ones."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within):
-                while self._connected:
+                while self._connections:
                     self._empty.clear()
                     await self._empty.wait()
-        for transport in tuple(self._connected):
+        for transport in self._connections:
             transport.abort()
 
     def _on_closed(self, transport: asyncio.Transport) -> None:
-        self._connected.discard(transport)
-        if not self._connected:
+        self._connections.closed(transport)
+        if not self._connections:
             self._empty.set()
 
     async def _accept(self) -> None:
@@ -79,12 +88,30 @@ class Acceptor:
             except OSError as error:
                 if error.errno in _EXHAUSTED:
                     _LOG.error("connections cannot be accepted: %s", error.strerror)
+                    self._make_room()
                     await asyncio.sleep(_RECOVERY_SECONDS)
                 continue
             handshake = asyncio.create_task(self._connect(plain), name="handshake")
-            self._handshakes.add(handshake)
-            handshake.add_done_callback(self._handshakes.discard)
+            self._handshakes[handshake] = None
+            handshake.add_done_callback(self._forget_handshake)
+            if len(self._handshakes) > _MAX_HANDSHAKES:
+                self._cancel_oldest_handshake()
             await asyncio.sleep(0)
+
+    def _make_room(self) -> None:
+        """Close a tenth of what clients without credentials hold open, and of the handshakes."""
+        for _ in range(len(self._handshakes) // 10):
+            self._cancel_oldest_handshake()
+        for _ in range(len(self._connections) // 10):
+            self._connections.close_unidentified()
+
+    def _cancel_oldest_handshake(self) -> None:
+        oldest = next(iter(self._handshakes))
+        del self._handshakes[oldest]
+        oldest.cancel()
+
+    def _forget_handshake(self, handshake: asyncio.Task[None]) -> None:
+        self._handshakes.pop(handshake, None)
 
     async def _connect(self, plain: socket.socket) -> None:
         try:
@@ -97,7 +124,7 @@ class Acceptor:
                 self._protocol,
                 timer=timer,
                 linger=self._handshake,
-                opened=self._connected.add,
+                opened=self._connections.opened,
                 closed=self._on_closed,
             )
         except (OSError, TimeoutError, HandshakeFailed) as error:

@@ -24,14 +24,16 @@ _RECORDS: Final = 16
 _HIGH, _LOW = 64 * 1024, 16 * 1024
 DISCARD_BYTES: Final = 64 * 1024
 """The size of a read that discards data of a client whose connection is being closed."""
+# A client that sends more does not read. The response to a body that is too large arrives before.
+_MAX_DISCARDED: Final = 16 * 1024 * 1024
 
 
 class TlsTransport(asyncio.Transport):
     """An asyncio transport over a connection whose handshake is complete.
 
     Unsent data is queued without being copied, so a watch event for a thousand slow clients is in memory once.
-    After `close`, data that the client still sends is discarded for up to `linger` seconds: closing the socket earlier
-    would reset the connection, and the client would lose responses that it has not read yet.
+    After `close`, data that the client still sends is discarded for up to `linger` seconds and 16 MiB: closing the
+    socket earlier would reset the connection, and the client would lose responses that it has not read yet.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class TlsTransport(asyncio.Transport):
         self._tls = tls
         self._protocol: asyncio.Protocol = protocol
         self._linger = linger
+        self._discarded = 0
         self._timer: asyncio.TimerHandle | None = None
         self._closed = closed
         self._unsent: deque[bytes] = deque()
@@ -223,8 +226,10 @@ class TlsTransport(asyncio.Transport):
 
     def _discard(self) -> None:
         try:
-            if self._plain.recv(DISCARD_BYTES):
-                return
+            if received := len(self._plain.recv(DISCARD_BYTES)):
+                self._discarded += received
+                if self._discarded <= _MAX_DISCARDED:
+                    return
         except BlockingIOError:
             return
         except OSError:

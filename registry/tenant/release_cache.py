@@ -10,6 +10,7 @@ from registry.cluster.object_store import ObjectLister
 from registry.names import release_name
 
 _RECENT = 256
+_RECENT_BYTES = 16 * 1024 * 1024
 # the fields that this process reads; the rest, mostly the history, is half of a HelmRelease
 _STATUS = ("conditions", "lastAttemptedRevision")
 
@@ -23,13 +24,15 @@ class ReleaseCache:
     def __init__(self, store: ObjectLister) -> None:
         self._store = store
         self._recent: OrderedDict[Key, bytes] = OrderedDict()
+        self._recent_bytes = 0
 
     def add(self, key: Key, release: Object) -> None:
-        """Adds the result of a read or write. Only the most recent ones are cached."""
-        self._recent[key] = bytes(memoryview(deepjson.to_stored(_without_status(release))))
-        self._recent.move_to_end(key)
-        if len(self._recent) > _RECENT:
-            self._recent.popitem(last=False)
+        """Adds the result of a read or write. Only the most recent ones are cached, of at most 16 MiB."""
+        self._recent_bytes -= len(self._recent.pop(key, b""))
+        self._recent[key] = encoded = bytes(memoryview(deepjson.to_stored(_without_status(release))))
+        self._recent_bytes += len(encoded)
+        while len(self._recent) > _RECENT or self._recent_bytes > _RECENT_BYTES:
+            self._recent_bytes -= len(self._recent.popitem(last=False)[1])
 
     def get(self, key: Key, resource_version: str) -> Object | None:
         """The HelmRelease of a Tenant at exactly this version, None if it is not cached. The caller owns it."""

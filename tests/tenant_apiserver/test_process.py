@@ -13,6 +13,7 @@ from apiserver.authentication.request_header import RequestHeaderConfig
 from apiserver.authorization.authorizer import PrivilegedGroups, UnionAuthorizer
 from apiserver.endpoints.filters.chain import FilterConfig, build_filters
 from apiserver.metrics import Metrics
+from apiserver.request.bytes_in_flight import BytesInFlight
 from controller.tenant.root import ROOT
 from registry.cluster.event_handlers import RelistListener
 from registry.cluster.informer import Informer
@@ -21,7 +22,7 @@ from registry.cluster.object_store import ObjectStore
 from registry.tenant.tree import TenantTree
 from tenant_apiserver.process import Process, add_checks, add_root_check, informer_tasks, shutdown_stages
 from tenant_apiserver.wiring.tenant_api import TenantApi
-from tests.apiserver.endpoints.request_contexts import make_context
+from tests.apiserver.endpoints.request_contexts import FakeConnection, make_context
 from tests.fakes import FakeCluster
 from tests.tenant_objects import root_summary
 from tests.virtual_time import virtual
@@ -44,6 +45,8 @@ def test_filters_are_built_in_the_order_of_kube_apiserver() -> None:
         metrics=Metrics(),
         served=lambda info: True,
         max_requests_inflight=1,
+        bytes_in_flight=BytesInFlight(),
+        connection=FakeConnection(),
         impersonation=True,
         audit=sink,
     )

@@ -11,6 +11,8 @@ from apiserver.authentication.request_header import RequestHeaderConfig, has_ide
 from apiserver.meta.errors import BadRequest, StatusError, Unauthorized
 from apiserver.request.context import Handler, RequestContext, User
 
+_MAX_CONNECTION_LENGTH = 1024
+
 
 class RequestAuthenticator(Protocol):
     async def authenticate(self, context: RequestContext) -> User:
@@ -65,7 +67,9 @@ class Authentication:
 
     def _check_connection_header(self, values: list[str]) -> None:
         """Proxies drop the headers that Connection names. A client that names an identity header tries to make a proxy
-        drop the identity."""
+        drop the identity. Nobody has been authenticated yet, so that the length is limited, too (ATTACK-19)."""
+        if sum(map(len, values)) > _MAX_CONNECTION_LENGTH:
+            raise BadRequest(f"the Connection header may have at most {_MAX_CONNECTION_LENGTH} characters")
         named = [name.strip().lower() for value in values for name in value.split(",")]
         hidden = [name for name in named if name == "authorization" or name.startswith("impersonate-")]
         if hidden or has_identity_headers(named, self._config()):

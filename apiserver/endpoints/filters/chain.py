@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from aiohttp import web
+
 from apiserver.authentication.request_header import RequestHeaderConfig
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.endpoints.filters.access_log import AccessLog
@@ -13,11 +15,12 @@ from apiserver.endpoints.filters.authentication import Authentication, RequestAu
 from apiserver.endpoints.filters.authorization import Authorization
 from apiserver.endpoints.filters.error_response import ErrorResponses
 from apiserver.endpoints.filters.impersonation import Impersonation, RejectImpersonation
-from apiserver.endpoints.filters.max_in_flight import MaxInFlight
+from apiserver.endpoints.filters.max_in_flight import Connection, MaxInFlight
 from apiserver.endpoints.filters.request_deadline import RequestDeadline
 from apiserver.endpoints.filters.request_metrics import RequestMetrics
 from apiserver.endpoints.filters.response_headers import ResponseHeaders
 from apiserver.metrics import Metrics
+from apiserver.request.bytes_in_flight import BytesInFlight
 from apiserver.request.context import Filter
 from apiserver.request.request_info import RequestInfo
 
@@ -27,7 +30,7 @@ class FilterConfig:
     """The dependencies of the filters. Without an `audit` sink there are no audit events.
 
     `impersonation` is off behind an aggregator, which has consumed the headers. `served` returns whether the request's
-    resource exists.
+    resource exists, `connection` the connection that it came from.
     """
 
     authenticator: RequestAuthenticator
@@ -36,6 +39,8 @@ class FilterConfig:
     metrics: Metrics
     served: Callable[[RequestInfo], bool]
     max_requests_inflight: int
+    bytes_in_flight: BytesInFlight
+    connection: Callable[[web.BaseRequest], Connection]
     impersonation: bool
     audit: AuditSink | None = None
 
@@ -58,6 +63,11 @@ def build_filters(config: FilterConfig) -> list[Filter]:
         authentication,
         *([audit] if audit is not None else []),
         Impersonation(config.authorizer) if config.impersonation else RejectImpersonation(),
-        MaxInFlight(config.max_requests_inflight, config.metrics),
+        MaxInFlight(
+            config.max_requests_inflight,
+            config.metrics,
+            bytes_in_flight=config.bytes_in_flight,
+            connection=config.connection,
+        ),
         Authorization(config.authorizer),
     ]

@@ -21,7 +21,8 @@ class ErrorResponses:
         try:
             return await next(context)
         except errors.StatusError as raised:
-            error = raised
+            # the traceback and this frame would keep each other, and the request's body, until a garbage collection
+            error = raised.with_traceback(None)
         except web.HTTPException as raised:
             error = status_error_of(raised)
         except ConnectionError:

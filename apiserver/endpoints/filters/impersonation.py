@@ -50,11 +50,10 @@ class Impersonation:
 def requested_user(headers: CIMultiDictProxy[str]) -> User:
     """The user that the headers name. Raises BadRequest if they name none, or more than one."""
     names = [name for name in headers.getall("Impersonate-User", []) if name]
-    extra: dict[str, tuple[str, ...]] = {}
+    extra: dict[str, list[str]] = {}
     for header, value in headers.items():
         if header.lower().startswith(_EXTRA_PREFIX):
-            key = decode_extra_key(header.lower().removeprefix(_EXTRA_PREFIX))
-            extra[key] = (*extra.get(key, ()), value)
+            extra.setdefault(decode_extra_key(header.lower().removeprefix(_EXTRA_PREFIX)), []).append(value)
     groups = tuple(headers.getall("Impersonate-Group", []))
     uid = headers.get("Impersonate-Uid", "")
     if not names:
@@ -62,7 +61,7 @@ def requested_user(headers: CIMultiDictProxy[str]) -> User:
         raise BadRequest(f"requested {kinds or ['users']} without impersonating a user name")
     if len(names) > 1:
         raise BadRequest("the header Impersonate-User is given more than once")
-    user = User(name=names[0], uid=uid, groups=groups, extra=extra)
+    user = User(name=names[0], uid=uid, groups=groups, extra={key: tuple(values) for key, values in extra.items()})
     if not is_valid_utf8(user):
         raise BadRequest("the impersonation headers are not UTF-8")
     return user

@@ -1,26 +1,40 @@
-"""Limits the number of concurrent requests; excess ones get 429 with Retry-After (WIRE-I7)."""
+"""Limits the number and the bytes of concurrent requests; excess ones get 429 with Retry-After (WIRE-I7)."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from aiohttp import web
 
 from apiserver.authorization.authorizer import MASTERS
+from apiserver.endpoints.responsewriters import StreamedResponse
 from apiserver.meta.errors import TooManyRequests
 from apiserver.metrics import Metrics
-from apiserver.request.context import Handler, RequestContext
+from apiserver.request.bytes_in_flight import BytesInFlight, Reservation
+from apiserver.request.context import Handler, RequestContext, User
 
-_READS = frozenset({"get", "list", "head"})
+WATCHES_PER_SLOT = 4
+
+_READS = frozenset({"get", "list", "head", "watch"})
 _PROBES = ("/healthz", "/livez", "/readyz")
-
-
 # the share of the limit that one user can use
 _USER_SHARE = 0.75
-_WATCHES_PER_SLOT = 4
+
+
+class Connection(Protocol):
+    """The connection of a request (HttpProtocol of apiserver/server)."""
+
+    def identify(self, user: User) -> None:
+        """Tells whose connection it is."""
+        ...
+
+    def claim_head(self) -> int:
+        """The memory of the request's head in bytes if it is large, else 0. From now on its user accounts for it."""
+        ...
 
 
 class MaxInFlight:
@@ -31,7 +45,16 @@ class MaxInFlight:
     it.
     """
 
-    def __init__(self, limit: int, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        limit: int,
+        metrics: Metrics,
+        *,
+        bytes_in_flight: BytesInFlight,
+        connection: Callable[[web.BaseRequest], Connection],
+    ) -> None:
+        self._bytes = bytes_in_flight
+        self._connection = connection
         self._limit = limit
         self._share = math.ceil(limit * _USER_SHARE)
         self._watches = Counter[str]()
@@ -41,10 +64,22 @@ class MaxInFlight:
         self._gauges = {kind: metrics.inflight(kind) for kind in self._current}
 
     async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
+        connection = self._connection(context.http)
+        connection.identify(context.impersonator or context.user)
+        head = connection.claim_head()
         if context.info.path.startswith(_PROBES) or MASTERS in context.user.groups:
             return await next(context)
+        reservation = context.reservation = Reservation(self._bytes, context.user.name)
+        try:
+            if head:
+                reservation.add(head)
+            return await self._count_request(context, next)
+        finally:
+            reservation.resize(0)
+
+    async def _count_request(self, context: RequestContext, next: Handler) -> web.StreamResponse:
         if context.info.is_watch:
-            with self._slot(self._watches, context.user.name, self._limit * _WATCHES_PER_SLOT):
+            with self._slot(self._watches, context.user.name, self._limit * WATCHES_PER_SLOT):
                 return await next(context)
         if sum(self._current.values()) >= self._limit:
             raise self._too_many_requests()
@@ -52,7 +87,10 @@ class MaxInFlight:
         with self._slot(self._users, context.user.name, self._share):
             self._count(kind, 1)
             try:
-                return await next(context)
+                response = await next(context)
+                if isinstance(response, StreamedResponse):
+                    await _send(context, response)
+                return response
             finally:
                 self._count(kind, -1)
 
@@ -76,3 +114,10 @@ class MaxInFlight:
     def _count(self, kind: str, change: int) -> None:
         self._current[kind] += change
         self._gauges[kind].inc(change)
+
+
+async def _send(context: RequestContext, response: StreamedResponse) -> None:
+    """Send the response as long as the request counts: a client that reads it slowly occupies memory."""
+    context.reservation.add(response.memory)
+    await response.prepare(context.http)
+    await response.write_eof()

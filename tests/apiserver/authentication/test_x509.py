@@ -41,12 +41,19 @@ def authenticator(ca: bytes = CA.certificate, clock: Clock | None = None) -> Cli
     )
 
 
-def issue(ca: KeyPair, name: str, *, is_ca: bool, attribute: crypto.ObjectIdentifier = NameOID.COMMON_NAME) -> KeyPair:
+def issue(
+    ca: KeyPair,
+    name: str,
+    *,
+    is_ca: bool,
+    attribute: crypto.ObjectIdentifier = NameOID.COMMON_NAME,
+    key: ec.EllipticCurvePrivateKey | None = None,
+) -> KeyPair:
     """A certificate without extended key usage, as some cluster tools create them."""
     issuer = parse_bundle(ca.certificate)[0]
     signer = load_pem_private_key(ca.key, password=None)
     assert isinstance(signer, ec.EllipticCurvePrivateKey)
-    key = ec.generate_private_key(ec.SECP256R1())
+    key = key or ec.generate_private_key(ec.SECP256R1())
     builder = (
         crypto.CertificateBuilder()
         .subject_name(crypto.Name([crypto.NameAttribute(attribute, name)]))
@@ -149,6 +156,37 @@ async def test_a_failed_verification_is_repeated_after_a_minute() -> None:
 async def test_a_certificate_without_a_common_name_names_no_user() -> None:
     nameless = issue(CA, "devs", is_ca=False, attribute=NameOID.ORGANIZATION_NAME)
     assert await authenticator().authenticate(make_context(tls=Tls(nameless))) is None
+
+
+async def test_intermediates_that_certify_each_other_are_not_tried_in_every_order() -> None:
+    """ATTACK-19: three of them would take as long as 200 requests, for each new chain and without credentials."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    first = issue(make_ca("circle", now=NOW), "circle", is_ca=True, key=key)
+    circle = [issue(first, "circle", is_ca=True, key=key) for _ in range(4)]
+    with pytest.raises(AuthenticationError) as raised:
+        await authenticator().authenticate(make_context(tls=Tls(issue(circle[0], "mallory", is_ca=False), circle)))
+    assert "signature check limit" not in str(raised.value)
+
+
+async def test_a_long_chain_is_not_verified() -> None:
+    """ATTACK-19"""
+    chain = [issue(CA, "intermediate", is_ca=True)]
+    for number in range(4):
+        chain.insert(0, issue(chain[0], f"intermediate {number}", is_ca=True))
+    with pytest.raises(AuthenticationError, match="more than 4 intermediate"):
+        await authenticator().authenticate(make_context(tls=Tls(issue(chain[0], "alice", is_ca=False), chain)))
+    tls = Tls(issue(chain[2], "alice", is_ca=False), chain[2:])
+    user = await authenticator().authenticate(make_context(tls=tls))
+    assert user is not None
+
+
+def test_a_connection_can_be_judged_before_its_first_request() -> None:
+    judge = authenticator()
+    for pair, name in ((make_client(CA, "alice", now=NOW), "alice"), (make_client(OTHER_CA, "bob", now=NOW), "")):
+        transport = make_context(tls=Tls(pair)).http.transport
+        assert transport is not None
+        user = judge.user_of(transport)
+        assert (user.name if user else "") == name
 
 
 def test_the_certificate_of_a_connection_is_read_once() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +19,7 @@ from apiserver.authorization.authorizer import (
     request_attributes,
     standard_authorizer,
 )
-from apiserver.meta.selectors import Requirement
+from apiserver.meta.selectors import LabelSelector, Requirement, parse_label_selector
 from apiserver.request.context import ANONYMOUS, User
 from tests.apiserver.endpoints.request_contexts import ALICE, make_context
 
@@ -135,6 +137,33 @@ def test_selectors_become_requirements_of_the_attributes() -> None:
 def test_invalid_and_irrelevant_selectors_are_omitted(target: str) -> None:
     context = make_context(target=target)
     assert request_attributes(ALICE, context.info, context.query).label_requirements == ()
+
+
+def test_the_selectors_of_anonymous_users_are_not_parsed() -> None:
+    """ATTACK-19"""
+    context = make_context(target="/apis/g/v1/widgets?labelSelector=a&fieldSelector=a=b")
+    attributes = request_attributes(ANONYMOUS, context.info, context.query)
+    assert (attributes.label_requirements, attributes.field_requirements) == ((), ())
+
+
+async def test_a_long_selector_is_parsed_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ATTACK-19"""
+    threads: list[str] = []
+
+    def parse(text: str) -> LabelSelector:
+        threads.append(threading.current_thread().name)
+        return parse_label_selector(text)
+
+    monkeypatch.setattr("apiserver.request.options.parse_label_selector", parse)
+    for text in ("a=b", f"a in ({','.join(f'b{number}' for number in range(300))})"):
+        context = make_context(target=f"/apis/g/v1/widgets?labelSelector={text}", user=ALICE)
+        recording = RecordingAuthorizer()
+        with suppress(AccessDenied):
+            await authorize_request(context, recording)
+        [authorized] = recording.authorized
+        assert [each.key for each in authorized.label_requirements] == ["a"]
+    assert len(threads) == 2
+    assert threads[0] == threading.current_thread().name != threads[1]
 
 
 async def test_a_request_can_be_authorized_for_another_verb() -> None:

@@ -43,3 +43,10 @@ def test_parameters_are_read_without_q_and_quotes() -> None:
 )
 def test_a_media_range_matches_the_media_types_in_it(media_range: str, matches: bool) -> None:
     assert AcceptClause(media_range, {}).matches("application/json") is matches
+
+
+def test_clauses_and_parameters_that_no_client_sends_are_ignored() -> None:
+    """ATTACK-19: they would take seconds."""
+    assert len(accept_clauses("a/b," * 10_000)) == 100
+    [clause] = accept_clauses("a/b" + "".join(f";p{number}=x" for number in range(1000)))
+    assert len(clause.parameters) == 9

@@ -54,6 +54,23 @@ def make_context(
     return context
 
 
+class FakeConnection:
+    """A connection whose requests have heads of this size; it records who it belongs to."""
+
+    def __init__(self, head: int = 0) -> None:
+        self._head = head
+        self.owners: list[str] = []
+
+    def __call__(self, _: web.BaseRequest) -> FakeConnection:
+        return self
+
+    def identify(self, user: User) -> None:
+        self.owners.append(user.name)
+
+    def claim_head(self) -> int:
+        return self._head
+
+
 async def ok(context: RequestContext) -> web.StreamResponse:
     """A handler that answers 200."""
     return web.Response(body=b"ok")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -30,12 +32,14 @@ from apiserver.endpoints.filters.error_response import ErrorResponses, status_er
 from apiserver.endpoints.filters.impersonation import Impersonation, RejectImpersonation
 from apiserver.endpoints.filters.max_in_flight import MaxInFlight
 from apiserver.endpoints.filters.request_deadline import RequestDeadline, requested_timeout
+from apiserver.endpoints.responsewriters import StreamedResponse
 from apiserver.meta.errors import BadRequest, ServiceUnavailable, StatusError, Timeout, TooManyRequests, Unauthorized
 from apiserver.metrics import Metrics
 from apiserver.request import request_info
+from apiserver.request.bytes_in_flight import BytesInFlight
 from apiserver.request.context import Handler, RequestContext, User, compose
 from apiserver.request.request_info import Query
-from tests.apiserver.endpoints.request_contexts import ALICE, make_context, ok
+from tests.apiserver.endpoints.request_contexts import ALICE, FakeConnection, make_context, ok
 
 WATCH = "/apis/example.org/v1/widgets?watch=true"
 ADMIN = User("admin", groups=("system:masters",))
@@ -117,6 +121,27 @@ async def test_a_status_error_becomes_its_status() -> None:
 async def test_after_a_504_the_connection_is_closed() -> None:
     response = await ErrorResponses()(make_context(), raising(Timeout("too slow")))
     assert (response.status, response.keep_alive) == (504, False)
+
+
+class Body(bytearray):
+    """Can be referenced weakly."""
+
+
+async def test_what_a_rejected_request_has_held_is_freed_at_once() -> None:
+    """ATTACK-19: bodies that wait for a garbage collection would be hundreds of MiB."""
+    held: list[weakref.ref[Body]] = []
+
+    async def reject(_: RequestContext) -> web.StreamResponse:
+        body = Body(b"content")
+        held.append(weakref.ref(body))
+        raise BadRequest("no")
+
+    gc.disable()
+    try:
+        assert (await ErrorResponses()(make_context(), reject)).status == 400
+        assert held[0]() is None
+    finally:
+        gc.enable()
 
 
 async def test_an_unexpected_exception_is_logged_and_leaks_nothing(caplog: pytest.LogCaptureFixture) -> None:
@@ -253,6 +278,13 @@ async def test_connection_must_not_name_identity_headers(connection: str) -> Non
         )
 
 
+async def test_a_long_connection_header_is_a_bad_request() -> None:
+    """ATTACK-19: looking for identity headers in it would take long, before anyone is authenticated."""
+    fields = [("Connection", "a," * 100)] * 6
+    with pytest.raises(BadRequest, match="at most 1024 characters"):
+        await Authentication(FixedAuthenticator(), config=RequestHeaderConfig)(make_context(headers=fields), ok)
+
+
 async def test_connection_may_name_other_headers() -> None:
     context = make_context(headers={"Connection": "keep-alive, Upgrade"})
     await Authentication(FixedAuthenticator(), config=RequestHeaderConfig)(context, ok)
@@ -365,7 +397,7 @@ async def test_impersonation_headers_without_a_user_are_rejected(header: str) ->
 
 async def test_requests_over_the_limit_get_a_retry_after() -> None:
     metrics, gate = Metrics(), Gate()
-    inflight = MaxInFlight(1, metrics)
+    inflight = max_in_flight(1, metrics)
     first = asyncio.create_task(_inflight(inflight, make_context(user=ALICE), gate))
     await gate.entered.wait()
     assert metrics.registry.get_sample_value("apiserver_current_inflight_requests", {"request_kind": "readOnly"}) == 1
@@ -380,13 +412,28 @@ async def test_requests_over_the_limit_get_a_retry_after() -> None:
     assert (await inflight(make_context("PUT", user=ALICE), ok)).status == 200
 
 
+def max_in_flight(
+    limit: int,
+    metrics: Metrics,
+    *,
+    bytes_in_flight: BytesInFlight | None = None,
+    connection: FakeConnection | None = None,
+) -> MaxInFlight:
+    return MaxInFlight(
+        limit,
+        metrics,
+        bytes_in_flight=bytes_in_flight or BytesInFlight(),
+        connection=connection or FakeConnection(),
+    )
+
+
 async def _inflight(inflight: MaxInFlight, context: RequestContext, handler: Handler) -> web.StreamResponse:
     return await inflight(context, handler)
 
 
 async def test_one_user_cannot_use_the_whole_limit() -> None:
     """ATTACK-13: one user can use three quarters of the limit; the rest is left for others."""
-    inflight, gate = MaxInFlight(4, Metrics()), Gate()
+    inflight, gate = max_in_flight(4, Metrics()), Gate()
     running = [asyncio.create_task(_inflight(inflight, make_context(user=ALICE), gate)) for _ in range(3)]
     await gate.entered.wait()
     with pytest.raises(TooManyRequests):
@@ -400,7 +447,7 @@ async def test_one_user_cannot_use_the_whole_limit() -> None:
 async def test_the_watches_of_a_user_are_limited() -> None:
     """ATTACK-13: a user can open four watches per slot of the limit; those of other users do not count."""
     metrics, gate = Metrics(), Gate()
-    inflight = MaxInFlight(1, metrics)
+    inflight = max_in_flight(1, metrics)
     running = [asyncio.create_task(_inflight(inflight, make_context(target=WATCH, user=ALICE), gate)) for _ in range(4)]
     await gate.entered.wait()
     with pytest.raises(TooManyRequests):
@@ -416,10 +463,90 @@ async def test_the_watches_of_a_user_are_limited() -> None:
 
 
 async def test_a_failed_request_frees_its_slot() -> None:
-    inflight = MaxInFlight(1, Metrics())
+    inflight = max_in_flight(1, Metrics())
     for _ in range(3):
         with pytest.raises(BadRequest):
             await inflight(make_context(user=ALICE), raising(BadRequest("no")))
+
+
+async def test_a_connection_belongs_to_whoever_has_authenticated_on_it() -> None:
+    connection = FakeConnection()
+    inflight = max_in_flight(1, Metrics(), connection=connection)
+    impersonated = make_context(user=User("bob"))
+    impersonated.impersonator = ALICE
+    for context in (make_context(user=ALICE), impersonated, make_context(target="/livez", user=ADMIN)):
+        await inflight(context, ok)
+    assert connection.owners == ["alice", "alice", "admin"]
+
+
+async def test_the_large_heads_and_the_bodies_of_a_user_are_limited() -> None:
+    bytes_in_flight = BytesInFlight(per_user=100)
+    inflight, gate = max_in_flight(9, Metrics(), bytes_in_flight=bytes_in_flight, connection=FakeConnection(60)), Gate()
+    running = asyncio.create_task(_inflight(inflight, make_context(target=WATCH, user=ALICE), gate))
+    await gate.entered.wait()
+    with pytest.raises(TooManyRequests):
+        await inflight(make_context(user=ALICE), ok)
+    assert (await inflight(make_context(user=User("bob")), ok)).status == 200
+    gate.open.set()
+    await running
+
+    async def read_body(context: RequestContext) -> web.StreamResponse:
+        for size in (30, 11):
+            context.reservation.add(size)
+        raise AssertionError("a body of 41 bytes was accepted")
+
+    with pytest.raises(TooManyRequests):
+        await inflight(make_context("PUT", user=ALICE), read_body)
+    assert (await inflight(make_context(user=ALICE), ok)).status == 200
+
+
+async def test_a_streamed_response_counts_until_it_is_sent() -> None:
+    """ATTACK-19: otherwise one user could have any number of lists that are sent to slow clients."""
+    gate = Gate()
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"a" * 100
+        await gate.open.wait()
+        yield b"b"
+
+    async def stream(_: RequestContext) -> web.StreamResponse:
+        return StreamedResponse(body=body(), memory=60, status=200, headers={})
+
+    app = application(stream, bytes_in_flight=BytesInFlight(per_user=100))
+    async with TestClient(TestServer(app)) as client:
+        first = await client.get("/apis/g/v1/widgets")
+        assert first.status == 200
+        assert (await client.get("/apis/g/v1/widgets")).status == 429
+        gate.open.set()
+        assert await first.read() == b"a" * 100 + b"b"
+        assert (await (await client.get("/apis/g/v1/widgets")).read()).endswith(b"b")
+
+
+async def test_a_client_that_disconnects_while_a_response_is_streamed_frees_its_slot(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ended = asyncio.Event()
+
+    async def body() -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield b"a" * 100_000
+                await asyncio.sleep(0)
+        finally:
+            ended.set()
+
+    async def stream(_: RequestContext) -> web.StreamResponse:
+        return StreamedResponse(body=body(), memory=60, status=200, headers={})
+
+    async with TestClient(TestServer(application(stream, max_requests_inflight=1))) as client:
+        for _ in range(3):
+            ended.clear()
+            response = await client.get("/apis/g/v1/widgets")
+            assert response.status == 200
+            response.close()
+            async with asyncio.timeout(5):
+                await ended.wait()
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 # authorization
@@ -463,6 +590,8 @@ def application(handler: Handler, **changes: Any) -> web.Application:
         "metrics": Metrics(),
         "served": lambda info: info.resource == "widgets",
         "max_requests_inflight": 10,
+        "bytes_in_flight": BytesInFlight(),
+        "connection": FakeConnection(),
         "impersonation": False,
         **changes,
     }

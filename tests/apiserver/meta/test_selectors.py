@@ -185,6 +185,36 @@ def test_an_invalid_field_selector_is_a_bad_request(text: str, message: str) -> 
     assert raised.value.message == message
 
 
+@pytest.mark.parametrize(
+    ("text", "accepted"),
+    [
+        pytest.param(",".join(f"k{number}=v" for number in range(100)), True, id="100 requirements"),
+        pytest.param(",".join(f"k{number}=v" for number in range(101)), False, id="101 requirements"),
+        pytest.param("a=" * 8000, False, id="requirements that do not end"),
+        pytest.param(f"k in ({','.join(f'v{number:06}' for number in range(2000))})", True, id="2,000 values"),
+        pytest.param(f"k in ({','.join(f'v{number:06}' for number in range(2100))})", False, id="too many characters"),
+    ],
+)
+def test_selectors_are_limited(text: str, accepted: bool) -> None:
+    """ATTACK-19"""
+    if accepted:
+        assert parse_label_selector(text).requirements
+    else:
+        with pytest.raises(BadRequest):
+            parse_label_selector(text)
+
+
+@pytest.mark.parametrize("number", [100, 101])
+def test_field_selectors_are_limited(number: int) -> None:
+    """ATTACK-19"""
+    text = ",".join(["metadata.name!=x"] * number)
+    if number <= 100:
+        assert len(parse_field_selector(text).requirements) == number
+    else:
+        with pytest.raises(BadRequest, match="at most 100 requirements"):
+            parse_field_selector(text)
+
+
 def test_other_fields_can_be_supported() -> None:
     selector = parse_field_selector("type=Opaque", ("metadata.name", "type"))
     assert selector.matches({"type": "Opaque"})

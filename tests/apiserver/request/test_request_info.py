@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import pytest
 
+from apiserver.meta.errors import BadRequest
 from apiserver.request.request_info import Query, parse_request_info
 
 TENANTS = "/apis/apps.example.org/v1/namespaces/a/things"
@@ -104,6 +105,60 @@ def test_method_and_path_are_parsed_into_request_info(method: str, target: str, 
 def test_an_invalid_escape_is_a_value_error(escape: str) -> None:
     with pytest.raises(ValueError, match="invalid escape"):
         parse_request_info("GET", f"{TENANTS}/{escape}", Query())
+
+
+def test_a_path_of_many_segments_is_not_split_completely() -> None:
+    """ATTACK-19"""
+    info = parse_request_info("GET", f"{TENANTS}/x/a" + "/b" * 1000, Query())
+    assert (info.name, info.subresource) == ("x", "a")
+    assert 0 < len(info.extra_parts) < 5
+
+
+def test_parameters_beyond_the_first_hundred_are_not_parsed() -> None:
+    """ATTACK-19"""
+    query = Query("&".join(f"p{number}=x" for number in range(101)))
+    assert query.has_too_many
+    assert ("p99" in query, "p100" in query) == (True, False)
+    assert not Query("&".join(["p=x"] * 100)).has_too_many
+
+
+def test_values_are_decoded() -> None:
+    query = Query("a=b%2Cc+d&%61=%25&" + "k" * 100 + "=x")
+    assert query.all("a") == ["b,c d", "%"]
+    assert (query.get("a"), query.size("a"), query.size("b")) == ("b,c d", 7, 0)
+    assert "k" * 100 not in query
+
+
+def test_a_value_is_parsed_once() -> None:
+    parsed: list[str] = []
+
+    def parse(text: str) -> int:
+        parsed.append(text)
+        if text == "bad":
+            raise BadRequest("no number")
+        return int(text)
+
+    query = Query("n=%37&e=bad")
+    assert [query.parsed("n", parse) for _ in range(2)] == [7, 7]
+    for _ in range(2):
+        with pytest.raises(BadRequest):
+            query.parsed("e", parse)
+    assert parsed == ["7", "bad"]
+
+
+@pytest.mark.parametrize(
+    ("selector", "name"),
+    [
+        pytest.param("metadata.name%3Dx", "x", id="one term"),
+        pytest.param("a=b,metadata.name==x,metadata.name=y", "x", id="the first of two names"),
+        pytest.param("metadata.name=..,metadata.name=a/b,metadata.name=x", "x", id="the first valid name"),
+        pytest.param("metadata.name!=x", "", id="another operator"),
+        pytest.param("xmetadata.name=x,metadataxname=x", "", id="other fields"),
+        pytest.param("metadata.name=x," + "a=b," * 20_000, "", id="a selector that is too long"),
+    ],
+)
+def test_a_field_selector_may_name_the_object_of_a_list(selector: str, name: str) -> None:
+    assert parse_request_info("GET", TENANTS, Query(f"fieldSelector={selector}")).name == name
 
 
 def test_the_first_of_repeated_parameters_counts() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from typing import Any
 
 import orjson
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from apiserver.encoding.offload import LARGE_BYTES
 from apiserver.meta.errors import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
-from apiserver.serializer.decoder import MAX_NESTING, MAX_OBJECTS, decode, decoding_cost
+from apiserver.serializer.decoder import MAX_NESTING, MAX_VALUES, decode, decoding_cost
 
 JSON, YAML = "application/json", "application/yaml"
 json_values = st.recursive(
@@ -154,11 +155,29 @@ def test_duplicate_keys_in_json_sent_as_yaml_have_the_yaml_error() -> None:
 
 
 @pytest.mark.parametrize("media_type", [JSON, YAML])
-def test_decoding_stops_at_too_many_objects(media_type: str) -> None:
-    body = b"[" + b"{}," * MAX_OBJECTS + b"{}]"
-    with pytest.raises(RequestEntityTooLarge, match="may contain at most 100000 JSON objects"):
+@pytest.mark.parametrize(
+    "item", [pytest.param(each, id=each.decode()) for each in (b"{}", b"[]", b"[[[[[]]]]]", b"0", b'","', b'{"a":1}')]
+)
+def test_a_body_of_too_many_values_is_rejected_before_they_are_created(media_type: str, item: bytes) -> None:
+    body = b"[" + (item + b",") * MAX_VALUES + item + b"]"
+    with pytest.raises(RequestEntityTooLarge, match="may contain at most 100000 values"):
         decode(body, media_type)
-    assert len(decode(b"[" + b"{}," * 9_999 + b"{}]", media_type).value) == 10_000
+    assert len(decode(b"[" + (item + b",") * 9_999 + item + b"]", media_type).value) == 10_000
+
+
+@pytest.mark.parametrize("text", [",[{" * 100_000, '\\"' * 200_000, "\\" * 200_000, ',"' * 200_000])
+def test_text_in_strings_does_not_count_as_values(text: str) -> None:
+    assert decode(json.dumps({"a": text}).encode(), JSON).value == {"a": text}
+
+
+@pytest.mark.parametrize("end", ["", "\\", '"', '\\"'])
+def test_values_are_counted_in_linear_time(end: str) -> None:
+    """ATTACK-19: also in text that is not JSON."""
+    body = "[" * 100_001 + '"' + '\\"' * 700_000 + end
+    started = time.process_time()
+    with pytest.raises((BadRequest, RequestEntityTooLarge)):
+        decode(body.encode(), JSON)
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize(

@@ -227,6 +227,30 @@ async def test_a_client_that_keeps_sending_after_the_close_is_disconnected(port:
             await asyncio.to_thread(send_for_ever, plain)
 
 
+async def test_after_the_close_a_limited_number_of_bytes_is_read() -> None:
+    """ATTACK-19: a gigabyte would keep the server busy."""
+    async with open_port(OpenSslServerTls(PAIR), handshake=60) as opened_port:
+        plain = await asyncio.to_thread(shake_hands, opened_port.acceptor.port)
+        server = await opened_port.connections.get()
+        server.transport.close()
+        await server.lost
+        with plain, pytest.raises(ConnectionError):
+            await asyncio.to_thread(send_for_ever, plain)
+
+
+async def test_above_the_limit_the_oldest_handshake_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ATTACK-19"""
+    monkeypatch.setattr("apiserver.tls.acceptor._MAX_HANDSHAKES", 5)
+    async with open_port(OpenSslServerTls(PAIR), handshake=60) as opened_port:
+        silent = [await asyncio.open_connection("127.0.0.1", opened_port.acceptor.port) for _ in range(8)]
+        for reader, _ in silent[:3]:
+            with suppress(ConnectionError):
+                assert await reader.read() == b""
+        await opened_port.connect()
+        for _, writer in silent:
+            writer.close()
+
+
 def shake_hands(port: int) -> socket.socket:
     plain = socket.create_connection(("127.0.0.1", port), timeout=5)
     plain.setblocking(True)

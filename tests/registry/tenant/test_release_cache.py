@@ -64,6 +64,20 @@ def test_only_the_results_of_recent_calls_are_cached() -> None:
     assert releases.get(Key("tenant-root", "t299"), "1") is not None
 
 
+def test_large_results_are_cached_as_long_as_there_is_room() -> None:
+    """ATTACK-19: 256 objects of the largest size would need 400 MB."""
+    releases = ReleaseCache(FakeStore())
+    for number in range(40):
+        large = release(1, f"t{number}")
+        large["metadata"]["annotations"] = {"a": "x" * 1_000_000}
+        releases.add(Key("tenant-root", f"t{number}"), large)
+    cached = [number for number in range(40) if releases.get(Key("tenant-root", f"t{number}"), "1")]
+    assert cached == list(range(24, 40))
+    releases.add(Key("tenant-root", "t39"), release(2, "t39"))
+    assert releases.get(Key("tenant-root", "t39"), "2") is not None
+    assert releases.get(Key("tenant-root", "t24"), "1") is not None
+
+
 def test_a_trimmed_release_converts_to_the_same_tenant() -> None:
     whole = release(7)
     before = copy.deepcopy(whole)

@@ -1,0 +1,82 @@
+"""Limits the bytes of requests that are in memory: bodies and large heads, as a whole and for each user."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from apiserver.meta.errors import TooManyRequests
+
+_MIB: Final = 1024 * 1024
+_TOTAL: Final = 64 * _MIB
+"""Decoded, these bytes are up to three times as many: together half of the memory limit of the Deployment."""
+_PER_USER: Final = 16 * _MIB
+"""Five bodies of the largest size. Usual bodies have a few kilobytes."""
+_ALWAYS: Final = 64 * 1024
+
+UNIDENTIFIED: Final = ""
+"""The user of requests that are not authenticated yet."""
+
+
+class BytesInFlight:
+    """One user can have a quarter of the bytes. When they are all in use, a user with at most 64 KiB is still served,
+    so that large requests of some users do not stop the usual ones of others (ATTACK-19)."""
+
+    def __init__(self, *, total: int = _TOTAL, per_user: int = _PER_USER, always: int = _ALWAYS) -> None:
+        self._limit = total
+        self._per_user = per_user
+        self._always = always
+        self._used = 0
+        self._by_user = Counter[str]()
+
+    def reserve(self, user: str, count: int) -> None:
+        """Raises TooManyRequests, and reserves nothing, if too many bytes are in use."""
+        self.check(user, count)
+        self._by_user[user] += count
+        self._used += count
+
+    def check(self, user: str, count: int) -> None:
+        """Raises TooManyRequests if `count` more bytes cannot be reserved now."""
+        of_user = self._by_user[user] + count
+        if of_user > self._per_user or (self._used + count > self._limit and of_user > self._always):
+            raise TooManyRequests("Too many bytes of requests are in progress, please try again later.")
+
+    def release(self, user: str, count: int) -> None:
+        self._used -= count
+        self._by_user[user] -= count
+        if not self._by_user[user]:
+            del self._by_user[user]
+
+
+class Reservation:
+    """The bytes that one request, or one connection, has reserved."""
+
+    __slots__ = ("_bytes", "_in_flight", "_user")
+
+    def __init__(self, in_flight: BytesInFlight | None = None, user: str = UNIDENTIFIED) -> None:
+        """Without `in_flight` nothing is limited."""
+        self._in_flight = in_flight
+        self._user = user
+        self._bytes = 0
+
+    def add(self, count: int) -> None:
+        """Raises TooManyRequests."""
+        if self._in_flight is not None:
+            self._in_flight.reserve(self._user, count)
+            self._bytes += count
+
+    def check(self, count: int) -> None:
+        """Raises TooManyRequests if `count` more bytes cannot be reserved now."""
+        if self._in_flight is not None:
+            self._in_flight.check(self._user, count)
+
+    def resize(self, count: int) -> None:
+        """Reserve `count` bytes in total. Raises TooManyRequests, and changes nothing, for more than is free."""
+        if count > self._bytes:
+            self.add(count - self._bytes)
+        elif count < self._bytes and self._in_flight is not None:
+            self._in_flight.release(self._user, self._bytes - count)
+            self._bytes = count
+
+
+UNLIMITED: Final = Reservation()
