@@ -53,21 +53,20 @@ _REPEATING = [
     *({"op": "copy", "from": "/spec/schedulingClass", "path": f"/spec/resourceQuotas/q{n}"} for n in range(5000)),
 ]
 ATTACKS = [
-    pytest.param(_get({"labelSelector": f"word in ({_label_values(10_000)})"}), {200}, id="10,000 values"),
-    pytest.param(
-        _get({"labelSelector": f"word notin ({_label_values(10_000)})"}), {200}, id="not one of 10,000 values"
-    ),
-    pytest.param(_get({"labelSelector": ",".join(f"k{n}!=x" for n in range(4000))}), {200}, id="4,000 terms"),
-    pytest.param(_get({"labelSelector": "(" * 20_000}), {400}, id="20,000 open brackets"),
+    pytest.param(_get({"labelSelector": f"word in ({_label_values(1500)})"}), {200}, id="1,500 values"),
+    pytest.param(_get({"labelSelector": f"word notin ({_label_values(1500)})"}), {200}, id="not one of 1,500 values"),
+    pytest.param(_get({"labelSelector": ",".join(f"k{n}!=x" for n in range(100))}), {200}, id="100 terms"),
+    pytest.param(_get({"labelSelector": ",".join(f"k{n}!=x" for n in range(1000))}), {400}, id="1,000 terms"),
+    pytest.param(_get({"labelSelector": "(" * 9_000}), {400}, id="9,000 open brackets"),
     pytest.param(_get({"labelSelector": f"word=({'a+' * 500})+$"}), {400}, id="a regular expression as a value"),
     pytest.param(_get({"labelSelector": "word=~.*"}), {400}, id="a regular expression as an operator"),
     pytest.param(
         _get({"fieldSelector": f"metadata.name={'(a+)+' * 500}$"}), {200}, id="a regular expression in a field"
     ),
-    pytest.param(_get({"fieldSelector": ",".join(["metadata.name!=a"] * 3000)}), {200}, id="3,000 fields"),
-    pytest.param(_get({"fieldSelector": "\\" * 20_001}), {400}, id="20,001 backslashes"),
+    pytest.param(_get({"fieldSelector": ",".join(["metadata.name!=a"] * 100)}), {200}, id="100 fields"),
+    pytest.param(_get({"fieldSelector": "\\" * 9_001}), {400}, id="9,001 backslashes"),
     pytest.param(_get({"limit": "1"}), {200}, id="pages of one"),
-    pytest.param(_get({"continue": "A" * 50_000, "limit": "1"}), {400}, id="a continue token of 50 kB"),
+    pytest.param(_get({"continue": "A" * 30_000, "limit": "1"}), {400}, id="a continue token of 30 kB"),
     pytest.param(_get({}, _ENCODINGS), {200}, id="3,000 encodings"),
     pytest.param(_get({}, _ACCEPTS), {200, 406}, id="1,000 media types"),
     pytest.param(_post(_DEEP), {400}, id="deep JSON"),
@@ -75,7 +74,7 @@ ATTACKS = [
     pytest.param(_post(_YAML.encode(), "application/yaml"), {400, 413}, id="a YAML alias bomb"),
     pytest.param(_post(_ZEROS, headers={"Content-Encoding": "gzip"}), {400, 415}, id="a gzip bomb"),
     pytest.param(
-        _post(b'{"kind":"Tenant","kind":"Tenant"' + b',"a":1' * 200_000 + b"}"), {400, 422}, id="200,000 duplicate keys"
+        _post(b'{"kind":"Tenant","kind":"Tenant"' + b',"a":1' * 200_000 + b"}"), {413}, id="200,000 duplicate keys"
     ),
     pytest.param(_post(_tenant(host="a" * MIB)), {403, 422}, id="a host of 1 MiB"),
     pytest.param(_post(b'{"spec":{"etcd":' + b"9" * MIB + b"}}"), {400, 422}, id="a long number"),

@@ -1,0 +1,288 @@
+"""ATTACK-19: one connection, one user or a thousand connections try to use up the memory or the time of the server.
+
+Each test measures the cost of an attack. docs/security.md promises the limits in COSTS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pytest
+
+from tests.attacks.proxied_replica import Replica
+from tests.attacks.resource_cost import Cost, measured_cost
+from tests.attacks.two_tenants import TenantAdmin
+from tests.e2e.support.clusters import EmbeddedCluster, KubeCluster, tenants_path
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.processes import wait_until
+from tests.e2e.support.raw_tls import RawTls
+from tests.faults.many_clients import ClientConnections, Connection, in_parallel
+from tests.faults.process_usage import open_descriptors
+
+MIB = 1024 * 1024
+COSTS = {
+    "one connection": 8,
+    "1,000 connections": 128,
+    "1,000 unfinished heads": 64,
+    "1,000 pipelines": 160,
+    "selectors": 32,
+    "bodies": 128,
+    "values": 96,
+}
+"""What an attack may cost at most, in MiB of memory."""
+
+
+def assert_cheap(cost: Cost, what: str) -> None:
+    assert cost.memory < COSTS[what], cost
+    assert cost.waited < cost.may_wait, cost
+
+
+def head_of(*fields: str, target: str = "/healthz") -> bytes:
+    return "\r\n".join([f"GET {target} HTTP/1.1", "Host: h", *fields, "", ""]).encode()
+
+
+def send_and_read_status(client: Client, *pieces: bytes) -> int:
+    """Sends the pieces as long as the server receives them."""
+    with RawTls(client) as connection:
+        with contextlib.suppress(OSError):
+            for piece in pieces:
+                connection.send(piece)
+        return int(connection.read_until(b"\r\n").split()[1])
+
+
+# heads
+
+
+def many(field: str, count: int) -> list[bytes]:
+    """The pieces of a head that has a header many times."""
+    return [head_of()[:-2], *[f"{field}\r\n".encode()] * count, b"\r\n"]
+
+
+@pytest.mark.parametrize(
+    ("head", "code"),
+    [
+        pytest.param(many("A: " + "a" * MIB, 600), 431, id="600 headers of 1 MiB"),
+        pytest.param(many("Connection: " + "a," * (MIB // 2), 20), 431, id="20 Connection headers of 1 MiB"),
+        pytest.param(head_of("Connection: " + "a," * 30_000), 400, id="a long Connection header"),
+        pytest.param(head_of("Accept: " + "a/b," * 15_000), 200, id="a long Accept header"),
+        pytest.param(head_of("Cookie: " + "a=b;" * 15_000), 200, id="many cookies"),
+        pytest.param(head_of("X-Forwarded-For: " + "1.2.3.4," * 7000), 200, id="many forwarders"),
+        pytest.param(head_of(*["Impersonate-Group: g"] * 900), 403, id="many impersonated groups"),
+        pytest.param(head_of(*["X-Remote-Extra-A: b"] * 900), 401, id="many extras"),
+        pytest.param(head_of(*[f"H{number}: a" for number in range(5000)]), 431, id="5,000 headers"),
+        pytest.param(head_of(target="/" + "a" * MIB), 414, id="a target of 1 MiB"),
+        pytest.param(head_of(target="/a" * 15_000), 403, id="a path of 15,000 segments"),
+        pytest.param(head_of(target="/%41" * 8000), 403, id="a path of escapes"),
+        pytest.param(head_of(target="/healthz?" + "a&" * 15_000), 400, id="15,000 parameters"),
+        pytest.param(head_of(target="/healthz?a=" + "%41" * 10_000), 200, id="a parameter of escapes"),
+        pytest.param(head_of(target=f"{tenants_path()}?labelSelector={'a=' * 300_000}"), 414, id="a long selector"),
+        pytest.param(head_of(target=f"{tenants_path()}?labelSelector={'a=,' * 10_000}"), 403, id="a shorter selector"),
+        pytest.param(head_of(target=f"{tenants_path()}?fieldSelector={'a=%2C' * 5000}"), 403, id="a field selector"),
+    ],
+)
+def test_heads_without_credentials_are_cheap(replica: Replica, head: bytes | list[bytes], code: int) -> None:
+    """Each is sent by four connections at a time, as long as the server receives it."""
+    client, pieces = replica.anonymous_client(), [head] if isinstance(head, bytes) else head
+    with measured_cost(replica) as cost, ThreadPoolExecutor(4) as pool:
+        codes = set(pool.map(lambda _: send_and_read_status(client, *pieces), range(20)))
+    assert codes == {code}
+    assert_cheap(cost, "one connection")
+
+
+def test_a_head_in_single_bytes_is_cheap(replica: Replica) -> None:
+    head = head_of("A: " + "a" * 20_000)
+    with measured_cost(replica) as cost:
+        assert send_and_read_status(replica.anonymous_client(), *(bytes([byte]) for byte in head)) == 200
+    assert_cheap(cost, "one connection")
+
+
+@pytest.mark.parametrize(("length", "code"), [(60_000, 200), (1_000_000, 200), (1_100_000, 431)])
+def test_the_front_proxy_may_send_the_groups_of_its_users(kube: KubeCluster, length: int, code: int) -> None:
+    """The same heads are too large for anybody else, also with the name of another proxy."""
+    fields = ["X-Remote-User: u", "X-Remote-Group: system:masters", *["X-Remote-Group: " + "g" * 234] * (length // 250)]
+    head = head_of(*fields, target=tenants_path())
+    assert send_and_read_status(kube.front_proxy_client(), head) == code
+    others = ((kube.front_proxy_client("impostor"), 401), (kube.anonymous_client(), 401), (kube.direct_client(), 200))
+    for client, status in others:
+        assert send_and_read_status(client, head) == (status if length < 65_000 else 431)
+
+
+@pytest.mark.parametrize(
+    ("endless", "code"),
+    [
+        pytest.param(b"A: " + b"a" * 16_000 + b"\r\n", 431, id="headers"),
+        pytest.param(b"a" * 16_000, 431, id="a header"),
+    ],
+)
+def test_an_endless_head_ends(replica: Replica, endless: bytes, code: int) -> None:
+    with measured_cost(replica) as cost:
+        assert send_and_read_status(replica.anonymous_client(), head_of()[:-2], *[endless] * 10_000) == code
+    assert_cheap(cost, "one connection")
+
+
+@pytest.mark.parametrize(
+    "endless",
+    [
+        pytest.param(b"0\r\n" + b"A: b\r\n" * 2000, id="trailers"),
+        pytest.param(b"1;" + b"a" * 16_000, id="a chunk extension"),
+    ],
+)
+def test_an_endless_framing_of_a_body_ends(replica: Replica, alice: TenantAdmin, endless: bytes) -> None:
+    head = f"POST {alice.children} HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n".encode()
+    start = head + b"Transfer-Encoding: chunked\r\n\r\n"
+    with measured_cost(replica) as cost:
+        assert send_and_read_status(replica.client(alice.user), start, *[endless] * 1000) == 400
+    assert_cheap(cost, "one connection")
+
+
+# a thousand connections: these never get to the cluster, so that one is enough
+
+
+async def send_all(connections: Sequence[Connection], data: bytes) -> None:
+    """A connection that is closed meanwhile is no error."""
+
+    async def send(connection: Connection) -> None:
+        with contextlib.suppress(OSError):
+            connection.writer.write(data)
+            await connection.writer.drain()
+
+    await in_parallel([partial(send, each) for each in connections])
+
+
+async def until_answered(connections: Sequence[Connection]) -> Counter[bytes]:
+    """The statuses of the first responses; connections that end without one are counted as b''."""
+
+    async def status(connection: Connection) -> bytes:
+        try:
+            return (await connection.reader.readuntil(b"\r\n")).split()[1]
+        except (OSError, asyncio.IncompleteReadError):
+            return b""
+
+    return Counter(await asyncio.gather(*map(status, connections)))
+
+
+async def test_a_thousand_silent_connections_are_cheap(embedded: EmbeddedCluster, replica: Replica) -> None:
+    """Above a thousand the oldest are closed, and new clients are served."""
+    pid, anonymous = replica.process.pid, replica.anonymous_client()
+    before = open_descriptors(pid)
+    with measured_cost(replica) as cost:
+        async with ClientConnections(anonymous) as attackers:
+            await attackers.open(1200, tls=False)
+            await attackers.open(1200)
+            assert open_descriptors(pid) - before <= 2100
+            for _ in range(10):
+                response = await asyncio.to_thread(anonymous.get, "/livez")
+                assert response.status == 200
+    assert_cheap(cost, "1,000 connections")
+    await asyncio.to_thread(wait_until, "no connection is left open", lambda: open_descriptors(pid) <= before + 5)
+
+
+async def test_a_thousand_unfinished_heads_are_cheap(embedded: EmbeddedCluster, replica: Replica) -> None:
+    """Together they have the memory of one user."""
+    anonymous = replica.anonymous_client()
+    with measured_cost(replica) as cost:
+        async with ClientConnections(anonymous) as attackers:
+            connections = await attackers.open(900)
+            await send_all(connections, head_of("A: " + "a" * 60_000)[:-1])
+            for _ in range(10):
+                response = await asyncio.to_thread(anonymous.get, "/livez")
+                assert response.status == 200
+            await send_all(connections, b"\n")
+            statuses = await until_answered(connections)
+    assert set(statuses) <= {b"200", b"429"}
+    assert statuses[b"200"] > 100
+    assert_cheap(cost, "1,000 unfinished heads")
+
+
+async def test_a_thousand_pipelines_that_are_not_read_are_cheap(embedded: EmbeddedCluster, replica: Replica) -> None:
+    """The next request of a connection is parsed after the response to the one before."""
+    request = head_of(*[f"H{number}: {'a' * 20}" for number in range(100)])
+    with measured_cost(replica) as cost:
+        async with ClientConnections(replica.anonymous_client()) as attackers:
+            connections = await attackers.open(900, reading=False)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(3):
+                    await send_all(connections, request * 200)
+    assert_cheap(cost, "1,000 pipelines")
+
+
+# one user
+
+
+def test_many_distinct_selectors_are_cheap(replica: Replica, alice: TenantAdmin) -> None:
+    """They are parts of the keys of cached decisions."""
+    client, values = replica.client(alice.user), ",".join(f"{value:x}" for value in range(3500))
+
+    def list_once(number: int) -> int:
+        return client.get(alice.children, query={"labelSelector": f"a!={number},word in ({values})"}).status
+
+    with measured_cost(replica) as cost, ThreadPoolExecutor(4) as pool:
+        codes = Counter(pool.map(list_once, range(200)))
+    assert set(codes) == {200}
+    assert_cheap(cost, "selectors")
+
+
+@pytest.mark.parametrize(
+    ("selector", "accepted"),
+    [
+        pytest.param({"labelSelector": ",".join(f"k{number}!=x" for number in range(100))}, True, id="100 terms"),
+        pytest.param({"labelSelector": ",".join(f"k{number}!=x" for number in range(101))}, False, id="101 terms"),
+        pytest.param({"labelSelector": f"k in ({'a,' * 8000}a)"}, True, id="8,000 values"),
+        pytest.param({"labelSelector": f"k in ({','.join(['a' * 60] * 280)})"}, False, id="a long selector"),
+        pytest.param({"fieldSelector": ",".join(["metadata.name!=a"] * 101)}, False, id="101 fields"),
+    ],
+)
+def test_selectors_are_limited(replica: Replica, alice: TenantAdmin, selector: dict[str, str], accepted: bool) -> None:
+    response = replica.client(alice.user).get(alice.children, query=selector)
+    assert response.expect(200 if accepted else 400)
+
+
+async def test_stalled_bodies_of_one_user_are_cheap(replica: Replica, alice: TenantAdmin, bob: TenantAdmin) -> None:
+    """150 bodies of almost 3 MiB: the user gets 429 with Retry-After, and others can still write."""
+    attacker, victim = replica.client(alice.user), replica.client(bob.user)
+    length = 3 * MIB - 1000
+    head = f"POST {alice.children}?timeout=8s HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+    start = f"{head}Content-Length: {length}\r\n\r\n".encode()
+    with measured_cost(replica) as cost:
+        async with ClientConnections(attacker) as attackers:
+            connections = await attackers.open(150)
+            # read meanwhile: a connection may be reset after its response
+            answers = asyncio.create_task(until_answered(connections))
+            await send_all(connections, start + b" " * (length - 1))
+            change = {"spec": {"etcd": True}}
+            kind = "application/merge-patch+json"
+            written = await asyncio.to_thread(
+                lambda: victim.request("PATCH", bob.child_path, change, content_type=kind)
+            )
+            assert written.status == 200
+            statuses = await answers
+    assert set(statuses) == {b"429", b"504"}
+    assert_cheap(cost, "bodies")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(json.dumps({"spec": {"a": [{}] * 770_000}}).encode(), id="objects"),
+        pytest.param(b'{"spec":{"a":[' + b"[],[[]],[[[]]]," * 200_000 + b"[]]}}", id="lists"),
+        pytest.param(b"spec:\n  a:\n" + b"  - b\n" * 500_000, id="YAML"),
+    ],
+)
+def test_bodies_of_small_values_are_cheap(replica: Replica, alice: TenantAdmin, body: bytes) -> None:
+    """They are rejected before the values are created."""
+    client = replica.client(alice.user)
+    kind = "application/json" if body.startswith(b"{") else "application/yaml"
+
+    def post(_: int) -> int:
+        return client.request("POST", alice.children, body, content_type=kind).status
+
+    with measured_cost(replica) as cost, ThreadPoolExecutor(8) as pool:
+        codes = Counter(pool.map(post, range(16)))
+    assert set(codes) <= {400, 413, 429}
+    assert_cheap(cost, "values")
