@@ -12,7 +12,7 @@ from admission.namespace_source import NamespaceSource
 from apiserver.authorization.authorizer import AccessAttributes, Authorizer
 from apiserver.meta.resource import Key, Object
 from apiserver.request.context import User
-from apiserver.storage.visibility import VisibilitySource, is_visible
+from apiserver.storage.visibility import VisibilitySource
 from registry.names import GROUP, VERSION
 from registry.tenantnamespace.convert import is_tenant_namespace
 
@@ -63,8 +63,8 @@ class TenantNamespaceOwners:
         self._namespaces = namespaces
 
     async def has(self, user: User, namespace: str, name: str, uid: str) -> bool:
-        visible = await self._visibility.for_user(user)
-        if not is_visible(visible.namespaces, name):
+        user_visibility = await self._visibility.for_user(user)
+        if not user_visibility.visible.includes_namespace(name):
             return False
         found = self._namespaces.get(name)
         if not _has_uid(found, uid):

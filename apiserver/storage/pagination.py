@@ -17,13 +17,15 @@ from apiserver.meta.errors import BadRequest
 from apiserver.meta.resource import Key, Resource
 from apiserver.storage.event_history import Event
 from apiserver.storage.selection_predicate import KeyRange
-from apiserver.storage.visibility import VisibleNamespaces, key_ranges
+from apiserver.storage.visibility import EVERYTHING, VisibleObjects
 
 LATEST = -1
 """The resourceVersion of a continue token that is served from the current state."""
 
 _TOKEN_VERSION = "meta.k8s.io/v1"
 _by_key = attrgetter("key")
+# a range is searched for in the time in which so many objects are looked at
+_SEARCH_COST = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,26 +40,32 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class CacheState:
-    """All objects at one resourceVersion, in key order."""
+    """All objects at one resourceVersion, in key order. A state that is kept has a tuple of them."""
 
     rv: int
-    items: tuple[CachedObject, ...]
+    items: Sequence[CachedObject]
 
-    def in_range(self, keys: KeyRange, resource: Resource, visible: VisibleNamespaces = None) -> Sequence[CachedObject]:
-        """The objects of a range of keys, in the visible namespaces."""
-        if visible is None:
-            return self._between(keys)
+    def in_range(
+        self, keys: KeyRange, resource: Resource, visible: VisibleObjects = EVERYTHING
+    ) -> Sequence[CachedObject]:
+        """The visible objects of a range of keys."""
+        low, high = self._bounds(keys)
+        if visible.namespaces is None:
+            return self.items[low:high]
+        ranges = len(visible.namespaces) + len(visible.keys)
+        if visible.names or high - low < ranges * _SEARCH_COST:
+            return [obj for obj in self.items[low:high] if visible.includes(resource, obj.key)]
         first, end = keys
         found: list[CachedObject] = []
-        for start, stop in key_ranges(resource, visible):
-            found += self._between((max(first, start), stop if end is None else min(end, stop)))
+        for start, stop in visible.key_ranges(resource):
+            low, high = self._bounds((max(first, start), stop if end is None else min(end, stop)))
+            found += self.items[low:high]
         return found
 
-    def _between(self, keys: KeyRange) -> Sequence[CachedObject]:
+    def _bounds(self, keys: KeyRange) -> tuple[int, int]:
         first, end = keys
         low = bisect_left(self.items, first, key=_by_key)
-        high = len(self.items) if end is None else bisect_left(self.items, end, lo=low, key=_by_key)
-        return self.items[low:high]
+        return low, len(self.items) if end is None else bisect_left(self.items, end, lo=low, key=_by_key)
 
 
 def rewind(state: CacheState, events: Sequence[Event], rv: int) -> CacheState:

@@ -1,60 +1,106 @@
-"""Restricts lists and watches to the namespaces that a user may see. The set can change while clients watch.
+"""Restricts lists and watches to the objects that a user may see. The set can change while clients watch.
 
 An object of a cluster-scoped resource represents the namespace of the same name, and is visible if that namespace is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from apiserver.meta.resource import Key, Resource
 from apiserver.request.context import User
 
-VisibleNamespaces = frozenset[str] | None
+Namespaces = frozenset[str] | None
 """None means all namespaces."""
 
 
 @dataclass(frozen=True, slots=True)
+class VisibleObjects:
+    """The objects of some `namespaces`; single objects, by `keys`; and those with one of some `names` in every
+    namespace. They may exist or not."""
+
+    namespaces: Namespaces = frozenset()
+    keys: frozenset[Key] = frozenset()
+    names: frozenset[str] = frozenset()
+
+    def includes(self, resource: Resource, key: Key) -> bool:
+        namespaces = self.namespaces
+        if namespaces is None or (key.namespace if resource.namespaced else key.name) in namespaces:
+            return True
+        return (bool(self.keys) and key in self.keys) or (bool(self.names) and key.name in self.names)
+
+    def includes_namespace(self, namespace: str) -> bool:
+        """True if every object of a namespace is visible."""
+        return self.namespaces is None or namespace in self.namespaces
+
+    def key_ranges(self, resource: Resource) -> list[tuple[Key, Key]]:
+        """The ranges of keys that contain the objects, in order. There must be no `names`, and not all namespaces."""
+        namespaces = self.namespaces or frozenset()
+        if not resource.namespaced:
+            return [(Key("", namespace), Key("", f"{namespace}\0")) for namespace in sorted(namespaces)]
+        ranges = [(Key(namespace, ""), Key(f"{namespace}\0", "")) for namespace in namespaces]
+        ranges += [(key, Key(key.namespace, f"{key.name}\0")) for key in self.keys if key.namespace not in namespaces]
+        return sorted(ranges)
+
+
+EVERYTHING = VisibleObjects(namespaces=None)
+
+
+def union(one: VisibleObjects, other: VisibleObjects) -> VisibleObjects:
+    namespaces = None if one.namespaces is None or other.namespaces is None else one.namespaces | other.namespaces
+    return VisibleObjects(namespaces, one.keys | other.keys, one.names | other.names)
+
+
+def intersection(one: VisibleObjects, other: VisibleObjects) -> VisibleObjects:
+    """The namespaces, the keys and the names that both have. An object that one has by its namespace and the other by
+    its key is not in the result."""
+    return VisibleObjects(_common(one.namespaces, other.namespaces), one.keys & other.keys, one.names & other.names)
+
+
+@dataclass(frozen=True)
 class VisibilityChange:
-    """A change of the namespaces that a user may see.
+    """A change of the objects that a user may see.
 
     `now` is the current set. Over the period in which it is unknown which events the client has received, `ever` is the
     union and `always` the intersection of the sets. `rv` is the resourceVersion of the change that caused this one.
     """
 
-    ever: VisibleNamespaces
-    always: VisibleNamespaces
-    now: VisibleNamespaces
+    ever: VisibleObjects
+    always: VisibleObjects
+    now: VisibleObjects
     rv: int
 
-    @property
-    def affected(self) -> VisibleNamespaces:
-        """The namespaces whose visibility may have changed."""
-        if self.ever is None or self.now is None:
-            return None
-        unchanged = self.now if self.always is None else self.always & self.now
-        return (self.ever | self.now) - unchanged
+    @cached_property
+    def affected(self) -> VisibleObjects:
+        """The objects whose visibility may have changed."""
+        ever, always, now = self.ever, self.always, self.now
+        return VisibleObjects(
+            _changed(ever.namespaces, always.namespaces, now.namespaces),
+            (ever.keys | now.keys) - (always.keys & now.keys),
+            (ever.names | now.names) - (always.names & now.names),
+        )
 
-    def gained(self, namespace: str) -> bool:
-        """True if the client may not have received the objects of a namespace that is visible."""
-        return is_visible(self.now, namespace) and not is_visible(self.always, namespace)
+    def gained(self, resource: Resource, key: Key) -> bool:
+        """True if the client may not have received an object that is visible."""
+        return self.now.includes(resource, key) and not self.always.includes(resource, key)
 
-    def lost(self, namespace: str) -> bool:
-        """True if the client may still have objects of a namespace that is no longer visible."""
-        return is_visible(self.ever, namespace) and not is_visible(self.now, namespace)
+    def lost(self, resource: Resource, key: Key) -> bool:
+        """True if the client may still have an object that is no longer visible."""
+        return self.ever.includes(resource, key) and not self.now.includes(resource, key)
 
 
 class Visibility(Protocol):
-    """The namespaces that one user may see. `namespaces` is always current."""
+    """The objects that one user may see. `visible` is always current."""
 
     @property
-    def namespaces(self) -> VisibleNamespaces: ...
+    def visible(self) -> VisibleObjects: ...
 
     def change_since(self, rv: int, sent: tuple[float, float]) -> VisibilityChange | None:
         """The change for a client that received all events up to `rv`, the last of them between the two monotonic times
-        `sent`. It may contain more namespaces than necessary, never fewer. None if it can no longer be computed."""
+        `sent`. It may contain more objects than necessary, never fewer. None if it can no longer be computed."""
         ...
 
     def subscribe(self, callback: Callable[[VisibilityChange], None]) -> Callable[[], None]:
@@ -64,34 +110,25 @@ class Visibility(Protocol):
 
 
 class VisibilitySource(Protocol):
-    """Determines which namespaces each user may see."""
+    """Determines which objects each user may see."""
 
     async def for_user(self, user: User) -> Visibility:
         """The user's visibility. Raises StatusError if it cannot be determined at present."""
         ...
 
 
-def is_visible(visible: VisibleNamespaces, namespace: str) -> bool:
-    return visible is None or namespace in visible
-
-
-def union(one: VisibleNamespaces, other: VisibleNamespaces) -> VisibleNamespaces:
-    return None if one is None or other is None else one | other
-
-
-def intersection(one: VisibleNamespaces, other: VisibleNamespaces) -> VisibleNamespaces:
+def _common(one: Namespaces, other: Namespaces) -> Namespaces:
     if one is None or other is None:
         return other if one is None else one
     return one & other
 
 
-def namespace_of(resource: Resource, key: Key) -> str:
-    """The namespace that decides whether an object is visible."""
-    return key.namespace if resource.namespaced else key.name
-
-
-def key_ranges(resource: Resource, namespaces: Iterable[str]) -> list[tuple[Key, Key]]:
-    """The key ranges of the objects in `namespaces`, in order."""
-    if resource.namespaced:
-        return [(Key(namespace, ""), Key(f"{namespace}\0", "")) for namespace in sorted(namespaces)]
-    return [(Key("", namespace), Key("", f"{namespace}\0")) for namespace in sorted(namespaces)]
+def _changed(ever: Namespaces, always: Namespaces, now: Namespaces) -> Namespaces:
+    if always is None and now is None:
+        return frozenset()
+    if ever is None or now is None:
+        return None
+    if ever is always:
+        return ever ^ now
+    unchanged = _common(always, now) or frozenset()
+    return (ever | now) - unchanged

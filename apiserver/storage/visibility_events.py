@@ -1,4 +1,4 @@
-"""Computes the events of a watch whose user may see more or fewer namespaces than before (ATTACK-05). Pure."""
+"""Computes the events of a watch whose user may see more or fewer objects than before (ATTACK-05). Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from apiserver.encoding.encoded_object import CachedObject, identity_only
 from apiserver.meta.resource import Key, Resource
 from apiserver.storage.event_history import Event, VisibilityEvent
-from apiserver.storage.visibility import VisibilityChange, namespace_of
+from apiserver.storage.visibility import VisibilityChange
 
 
 def visibility_events(
@@ -23,10 +23,9 @@ def visibility_events(
     the cache's current resourceVersion."""
     events = []
     for obj in objects:
-        namespace = namespace_of(resource, obj.key)
-        if change.gained(namespace):
+        if change.gained(resource, obj.key):
             events.append(VisibilityEvent("ADDED", obj, cache_rv))
-        elif change.lost(namespace) and obj.key not in never_seen:
+        elif change.lost(resource, obj.key) and obj.key not in never_seen:
             events.append(_deletion(resource, obj, change, cache_rv))
     return events
 
@@ -34,13 +33,10 @@ def visibility_events(
 def deletions_while_away(
     resource: Resource, missed: Sequence[Event], change: VisibilityChange, *, cache_rv: int
 ) -> list[VisibilityEvent]:
-    """DELETED events for objects that were deleted, and whose namespace became invisible, while the client had no
-    watch."""
+    """DELETED events for objects that were deleted, and also became invisible, while the client had no watch."""
     new = created_keys(missed)
     deleted = [event.object for event in missed if event.type == "DELETED" and event.object.key not in new]
-    return [
-        _deletion(resource, obj, change, cache_rv) for obj in deleted if change.lost(namespace_of(resource, obj.key))
-    ]
+    return [_deletion(resource, obj, change, cache_rv) for obj in deleted if change.lost(resource, obj.key)]
 
 
 def created_keys(missed: Sequence[Event]) -> frozenset[Key]:

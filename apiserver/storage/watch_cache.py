@@ -21,7 +21,7 @@ from apiserver.storage.pagination import LATEST, CacheState, ContinueToken, Page
 from apiserver.storage.pending_writes import PendingWrites
 from apiserver.storage.relist_events import relist_events
 from apiserver.storage.selection_predicate import KeyRange, SelectionPredicate
-from apiserver.storage.visibility import Visibility, VisibilityChange, VisibleNamespaces
+from apiserver.storage.visibility import EVERYTHING, Visibility, VisibilityChange, VisibleObjects
 from apiserver.storage.visibility_events import created_keys, deletions_while_away, visibility_events
 from apiserver.storage.wait_until import WaitUntil
 from apiserver.storage.watcher import CacheWatcher, WatchStart
@@ -183,8 +183,8 @@ class WatchCache:
         await self.wait_for(at_least)
         return self._index.get(key)
 
-    async def list(self, namespace: str, options: ListOptions, *, visible: VisibleNamespaces = None) -> Page:
-        """A list or one page of it (WIRE-D59 to WIRE-D62), restricted to the `visible` namespaces. Raises Expired, and
+    async def list(self, namespace: str, options: ListOptions, *, visible: VisibleObjects = EVERYTHING) -> Page:
+        """A list or one page of it (WIRE-D59 to WIRE-D62), restricted to the `visible` objects. Raises Expired, and
         BadRequest for an invalid continue token."""
         await self._wait_until_ready()
         selection = SelectionPredicate(namespace, options.label_selector, options.field_selector)
@@ -209,14 +209,14 @@ class WatchCache:
     async def watch(
         self, namespace: str, options: WatchOptions, *, visibility: Visibility | None = None
     ) -> CacheWatcher:
-        """Open a watch (WIRE-F8 to WIRE-F14), restricted to the namespaces that `visibility` allows. Raises Expired."""
+        """Open a watch (WIRE-F8 to WIRE-F14), restricted to the objects that `visibility` allows. Raises Expired."""
         await self._wait_until_ready()
         selection = SelectionPredicate(namespace, options.label_selector, options.field_selector)
         rv = options.resource_version or 0
         initial = options.send_initial_events or (options.send_initial_events is None and not rv)
         if initial:
             await self.wait_for(rv)
-        visible = visibility.namespaces if visibility is not None else None
+        visible = visibility.visible if visibility is not None else EVERYTHING
         if initial:
             start = self._start_with_state(selection, options, visible)
         else:
@@ -249,7 +249,7 @@ class WatchCache:
             raise errors.TooManyRequests("storage is (re)initializing", retry_after=1)
 
     def _start_with_state(
-        self, selection: SelectionPredicate, options: WatchOptions, visible: VisibleNamespaces
+        self, selection: SelectionPredicate, options: WatchOptions, visible: VisibleObjects
     ) -> WatchStart:
         items = self._select(self._state(), selection.range(self.resource), selection, visible)
         return WatchStart(initial=items, send_initial_events_end=options.allow_bookmarks, after=self.rv)
@@ -274,7 +274,9 @@ class WatchCache:
     def _visibility_events(
         self, selection: SelectionPredicate, change: VisibilityChange, *, never_seen: Collection[Key] = ()
     ) -> Sequence[VisibilityEvent]:
-        objects = self._select(self._state(), selection.range(self.resource), selection, change.affected)
+        # no copy of thousands of objects for each watch: nothing changes in between
+        state = CacheState(self.rv, self._items)
+        objects = self._select(state, selection.range(self.resource), selection, change.affected)
         return visibility_events(self.resource, objects, change, cache_rv=self.rv, never_seen=never_seen)
 
     def _state(self) -> CacheState:
@@ -303,13 +305,13 @@ class WatchCache:
         return state
 
     def _select(
-        self, state: CacheState, keys: KeyRange, selection: SelectionPredicate, visible: VisibleNamespaces
+        self, state: CacheState, keys: KeyRange, selection: SelectionPredicate, visible: VisibleObjects
     ) -> Sequence[CachedObject]:
         items = state.in_range(keys, self.resource, visible)
         return items if selection.matches_everything else [obj for obj in items if selection.matches(obj)]
 
     def _page(
-        self, state: CacheState, keys: KeyRange, selection: SelectionPredicate, limit: int, visible: VisibleNamespaces
+        self, state: CacheState, keys: KeyRange, selection: SelectionPredicate, limit: int, visible: VisibleObjects
     ) -> Page:
         items = state.in_range(keys, self.resource, visible)
         total = len(items)

@@ -13,7 +13,7 @@ from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Resource
 from apiserver.storage.event_history import Event, VisibilityEvent
 from apiserver.storage.selection_predicate import SelectionPredicate
-from apiserver.storage.visibility import Visibility, is_visible, namespace_of
+from apiserver.storage.visibility import Visibility
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -108,9 +108,7 @@ class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
         """Queue a change if the watch selects it. Called by the cache, in resourceVersion order."""
         if event.rv <= self._after or self._ended:
             return
-        if self._visibility is not None and not is_visible(
-            self._visibility.namespaces, namespace_of(self._resource, event.object.key)
-        ):
+        if self._visibility is not None and not self._visibility.visible.includes(self._resource, event.object.key):
             return
         selected = self.selection.event_for_client(event, self._resource)
         if selected is not None:

@@ -22,7 +22,7 @@ from apiserver.meta.resource import Key, Object, Resource
 from apiserver.request.context import RequestContext
 from apiserver.request.options import EXACT, DeleteOptions, ListOptions, WatchOptions
 from apiserver.storage.pagination import Page
-from apiserver.storage.visibility import Visibility, VisibilitySource
+from apiserver.storage.visibility import EVERYTHING, Visibility, VisibilitySource
 from apiserver.storage.watch_cache import CachedObject, CacheWatcher
 from registry.generic.backend import Backend
 from registry.generic.deletion import precondition_mismatch
@@ -49,7 +49,7 @@ class Store(
     rest.CollectionDeleter,
 ):
     def __init__(self, *, backend: Backend, strategy: Strategy, visibility: VisibilitySource | None = None) -> None:
-        """`visibility` limits lists, watches and deletions of collections to the namespaces that a user may see.
+        """`visibility` limits lists, watches and deletions of collections to the objects that a user may see.
         Without it, an authorized list returns everything."""
         self._backend = backend
         self._strategy = strategy
@@ -74,7 +74,7 @@ class Store(
         self._backend.before_read(context)
         user_visibility = await self._visibility_of(context)
         return await self._backend.cache.list(
-            namespace, options, visible=user_visibility.namespaces if user_visibility is not None else None
+            namespace, options, visible=user_visibility.visible if user_visibility is not None else EVERYTHING
         )
 
     async def watch(self, context: RequestContext, namespace: str, options: WatchOptions) -> CacheWatcher:

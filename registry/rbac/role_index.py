@@ -14,6 +14,7 @@ from apiserver.authorization.authorizer import AccessAttributes, Decision
 from apiserver.meta.resource import Key, Object
 from apiserver.request.context import User
 from registry.multimap import Multimap
+from registry.rbac.subject_bindings import SubjectBindings, namespace_of
 
 GROUP = "rbac.authorization.k8s.io"
 ALL = "*"
@@ -67,6 +68,10 @@ class RbacBinding(NamedTuple):
         return split_key(self.key).namespace
 
 
+BoundRole = tuple[str, RoleKey]
+"""The namespace of a binding, empty for a ClusterRoleBinding, and its role."""
+
+
 class Grant(NamedTuple):
     """The rules that a user has by one binding, and the subject of it that matches the user."""
 
@@ -83,7 +88,7 @@ class RoleIndex:
         self._rules: dict[RoleKey, tuple[RbacRule, ...]] = {}
         # the role and the subjects of each binding
         self._bindings: dict[BindingKey, tuple[RoleKey, tuple[Subject, ...]]] = {}
-        self._by_subject: Multimap[Subject, BindingKey] = Multimap()
+        self._by_subject: SubjectBindings[Subject, BindingKey] = SubjectBindings()
         self._by_role: Multimap[RoleKey, BindingKey] = Multimap()
 
     def put_role(self, key: RoleKey, rules: Iterable[RbacRule]) -> None:
@@ -123,10 +128,16 @@ class RoleIndex:
 
     def bindings_of(self, subject: Subject, namespace: str | None = None) -> Iterator[RbacBinding]:
         """The bindings of a subject: all of them, or those in `namespace`, '' for ClusterRoleBindings."""
-        within = "" if namespace is None else f"{namespace}/"
-        for key in self._by_subject[subject]:
-            if key.startswith(within):
-                yield RbacBinding(key, *self._bindings[key])
+        for key in self._keys(subject, namespace):
+            yield RbacBinding(key, *self._bindings[key])
+
+    def roles_of(self, subject: Subject, namespace: str | None = None) -> Iterator[BoundRole]:
+        """The roles of the same bindings."""
+        for key in self._keys(subject, namespace):
+            yield namespace_of(key), self._bindings[key][0]
+
+    def _keys(self, subject: Subject, namespace: str | None) -> Iterable[BindingKey]:
+        return self._by_subject.keys(subject) if namespace is None else self._by_subject.keys_in(subject, namespace)
 
     def bindings_of_role(self, role: RoleKey) -> Iterator[RbacBinding]:
         return (RbacBinding(key, *self._bindings[key]) for key in self._by_role[role])

@@ -8,7 +8,7 @@ from apiserver.meta.resource import Key, Resource
 from apiserver.request.context import RequestContext
 from apiserver.request.options import ListOptions, WatchOptions
 from apiserver.storage.pagination import Page
-from apiserver.storage.visibility import VisibilitySource, is_visible
+from apiserver.storage.visibility import VisibilitySource
 from apiserver.storage.watch_cache import CachedObject, CacheWatcher, WatchCache
 from registry.tenant.storage import STALE_WARNING
 from registry.tenantnamespace.watch_feed import TenantNamespaceFeed
@@ -30,14 +30,14 @@ class TenantNamespaces(rest.Getter, rest.Lister, rest.Watcher):
         user_visibility = await self._visibility.for_user(context.user)
         found = await self._cache.get(key, at_least=at_least)
         # one code path for hidden and missing namespaces, so that clients cannot tell them apart (ATTACK-15)
-        if found is None or not is_visible(user_visibility.namespaces, key.name):
+        if found is None or not user_visibility.visible.includes_namespace(key.name):
             raise errors.NotFound(self.resource.group_resource, key.name)
         return found
 
     async def list(self, context: RequestContext, namespace: str, options: ListOptions) -> Page:
         self._warn(context)
         user_visibility = await self._visibility.for_user(context.user)
-        return await self._cache.list("", options, visible=user_visibility.namespaces)
+        return await self._cache.list("", options, visible=user_visibility.visible)
 
     async def watch(self, context: RequestContext, namespace: str, options: WatchOptions) -> CacheWatcher:
         self._warn(context)

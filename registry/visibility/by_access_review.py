@@ -11,10 +11,11 @@ from contextlib import suppress
 
 from apiserver.authorization.authorizer import MASTERS, AccessAttributes, Authorizer
 from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Key
 from apiserver.request.context import User
-from apiserver.storage.visibility import Visibility, VisibilityChange, VisibleNamespaces
+from apiserver.storage.visibility import EVERYTHING, Visibility, VisibilityChange, VisibleObjects
 from registry.visibility.by_rbac import UNRESTRICTED, Identity, identity_of
-from registry.visibility.visible_namespaces import VisibilityCriterion
+from registry.visibility.visible_objects import NamedObjects, VisibilityCriterion
 
 _logger = logging.getLogger(__name__)
 _INTERVAL_SECONDS = 10.0
@@ -24,7 +25,8 @@ _CONCURRENT_REVIEWS = 32
 
 class AccessReviewVisibility:
     """A VisibilitySource that asks `authorizer` for SubjectAccessReviews: one for the whole cluster, and if that is
-    denied, one for each of the existing `namespaces`.
+    denied, one for each of the existing `namespaces`. Then one for each object that `related` returns for the visible
+    namespaces, if rules with resourceNames can show objects: asking for every object would be too many.
 
     A result is valid for ten seconds from the start of its reviews, or until the next one is there if they take longer,
     and is refreshed at this interval for open watches. `authorizer` must not cache. `version` returns the
@@ -39,12 +41,14 @@ class AccessReviewVisibility:
         *,
         namespaces: Callable[[], Iterable[str]],
         version: Callable[[], int],
+        related: Callable[[frozenset[str]], Iterable[Key]] = lambda namespaces: (),
         interval: float = _INTERVAL_SECONDS,
     ) -> None:
         self._authorizer = authorizer
         self._criteria = tuple(criteria)
         self._existing_namespaces = namespaces
         self._version = version
+        self._related = related
         self._interval = interval
         self._by_identity: OrderedDict[Identity, _ReviewedUserVisibility] = OrderedDict()
         self._slots = asyncio.Semaphore(_CONCURRENT_REVIEWS)
@@ -64,38 +68,52 @@ class AccessReviewVisibility:
         await visibility.refresh_if_expired()
         return visibility
 
-    async def _review(self, user: User) -> VisibleNamespaces:
+    async def _review(self, user: User) -> VisibleObjects:
         if await self._is_allowed(user, ""):
-            return None
-        namespaces = list(self._existing_namespaces())
-        allowed = await asyncio.gather(*(self._is_allowed(user, namespace) for namespace in namespaces))
-        return frozenset(namespace for namespace, is_allowed in zip(namespaces, allowed, strict=True) if is_allowed)
+            return EVERYTHING
+        existing = list(self._existing_namespaces())
+        allowed = await asyncio.gather(*(self._is_allowed(user, namespace) for namespace in existing))
+        namespaces = frozenset(namespace for namespace, is_allowed in zip(existing, allowed, strict=True) if is_allowed)
+        keys = [key for key in self._related(namespaces) if key.namespace not in namespaces]
+        shown = await asyncio.gather(*(self._is_shown(user, key) for key in keys))
+        return VisibleObjects(namespaces, frozenset(key for key, is_shown in zip(keys, shown, strict=True) if is_shown))
 
     async def _is_allowed(self, user: User, namespace: str) -> bool:
         """True if the user meets one of the criteria in the namespace, or with '' for every namespace and name."""
         for criterion in self._criteria:
-            attributes = AccessAttributes(
-                user=user,
-                verb="get",
-                group=criterion.group,
-                resource=criterion.resource,
-                namespace=namespace,
-                name=namespace if criterion.by_name else "",
-            )
-            async with self._slots:
-                if (await self._authorizer.authorize(attributes)).allowed:
-                    return True
+            name = namespace if criterion.named is NamedObjects.NAMESPACES else ""
+            if await self._may_get(user, criterion, Key(namespace, name)):
+                return True
         return False
+
+    async def _is_shown(self, user: User, key: Key) -> bool:
+        """True if the user may `get` a single object."""
+        for criterion in self._criteria:
+            if criterion.named is NamedObjects.OBJECTS and await self._may_get(user, criterion, key):
+                return True
+        return False
+
+    async def _may_get(self, user: User, criterion: VisibilityCriterion, key: Key) -> bool:
+        attributes = AccessAttributes(
+            user=user,
+            verb="get",
+            group=criterion.group,
+            resource=criterion.resource,
+            namespace=key.namespace,
+            name=key.name,
+        )
+        async with self._slots:
+            return (await self._authorizer.authorize(attributes)).allowed
 
 
 class _ReviewedUserVisibility:
     def __init__(
-        self, *, review: Callable[[], Awaitable[VisibleNamespaces]], version: Callable[[], int], interval: float
+        self, *, review: Callable[[], Awaitable[VisibleObjects]], version: Callable[[], int], interval: float
     ) -> None:
         self._review = review
         self._version = version
         self._interval = interval
-        self._namespaces: VisibleNamespaces = frozenset()
+        self._visible = VisibleObjects()
         self._refreshed_at = float("-inf")
         self._refreshing: asyncio.Future[None] | None = None
         self._callbacks: dict[int, Callable[[VisibilityChange], None]] = {}
@@ -103,8 +121,8 @@ class _ReviewedUserVisibility:
         self._refresh_task: asyncio.Task[None] | None = None
 
     @property
-    def namespaces(self) -> VisibleNamespaces:
-        return self._namespaces
+    def visible(self) -> VisibleObjects:
+        return self._visible
 
     def change_since(self, rv: int, sent: tuple[float, float]) -> VisibilityChange | None:
         return None
@@ -141,7 +159,7 @@ class _ReviewedUserVisibility:
     async def _refresh(self) -> None:
         started = time.monotonic()
         found = await self._review()
-        before, self._namespaces = self._namespaces, found
+        before, self._visible = self._visible, found
         self._refreshed_at = started
         if before != found:
             change = VisibilityChange(before, before, found, self._version())

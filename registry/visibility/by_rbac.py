@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import NamedTuple
 from weakref import WeakSet
 
 from apiserver.authorization.authorizer import MASTERS
 from apiserver.meta.errors import ServiceUnavailable
 from apiserver.request.context import User
-from apiserver.storage.visibility import Visibility, VisibilityChange, VisibleNamespaces, intersection, union
+from apiserver.storage.visibility import EVERYTHING, Visibility, VisibilityChange, VisibleObjects
 from registry.rbac.role_index import Subject, subjects_of
+from registry.visibility.past_visibility import PastVisibility, with_namespace
 from registry.visibility.rbac_history import RbacHistory
-from registry.visibility.visible_namespaces import VisibilityCriterion, is_namespace_visible, visible_namespaces
+from registry.visibility.visible_objects import (
+    VisibilityCriterion,
+    visible_in_namespace,
+    visible_objects,
+)
 
 # A change shortly before the last event that a watcher got may not have reached the watcher: it is sent again.
 _MARGIN_SECONDS = 10.0
@@ -35,7 +39,7 @@ def identity_of(user: User) -> Identity:
 
 
 class RbacVisibility:
-    """A VisibilitySource by RBAC: a namespace is visible if the user meets one of the criteria in it.
+    """A VisibilitySource by RBAC: what is visible is what the user may `get` by one of the criteria.
 
     `synced` is set once all roles and bindings have been listed.
     """
@@ -90,13 +94,13 @@ class _RbacUserVisibility:
         self.user = user
         self._history = history
         self._criteria = criteria
-        self._namespaces = visible_namespaces(user, history.index, criteria)
+        self._visible = visible_objects(user, history.index, criteria)
         self._callbacks: dict[int, Callable[[VisibilityChange], None]] = {}
         self._next = 0
 
     @property
-    def namespaces(self) -> VisibleNamespaces:
-        return self._namespaces
+    def visible(self) -> VisibleObjects:
+        return self._visible
 
     def change_since(self, rv: int, sent: tuple[float, float]) -> VisibilityChange | None:
         if rv < self._history.first_rv:
@@ -104,13 +108,20 @@ class _RbacUserVisibility:
         first, last = sent
         # the watcher received `rv` after recording started, even if the cache does not know when
         start = max(first - _MARGIN_SECONDS, self._history.started_at)
-        states = self._history.states_between(start, last, frozenset(subjects_of(self.user)))
-        if states is None:
+        undone = self._history.undo_until(start, frozenset(subjects_of(self.user)))
+        if undone is None:
             return None
-        visible = [visible_namespaces(self.user, state, self._criteria) for state in states]
-        return VisibilityChange(
-            reduce(union, visible), reduce(intersection, visible), self._namespaces, self._history.rv
-        )
+        visible = PastVisibility(self._visible)
+        for change in undone:
+            if change.time <= last:
+                visible.record()
+            if change.namespace is None:
+                visible.replace(visible_objects(self.user, change.past, self._criteria))
+            else:
+                found = visible_in_namespace(self.user, change.past, self._criteria, change.namespace)
+                visible.replace_in(change.namespace, found)
+        visible.record()
+        return VisibilityChange(visible.ever, visible.always, self._visible, self._history.rv)
 
     def subscribe(self, callback: Callable[[VisibilityChange], None]) -> Callable[[], None]:
         number = self._next = self._next + 1
@@ -123,26 +134,25 @@ class _RbacUserVisibility:
 
     def refresh(self, rv: int, namespace: str | None) -> None:
         """Recomputes the visibility of one namespace, or of all. The former keeps the creation of thousands of tenants
-        linear for a user who is bound in each of them."""
-        before = self._namespaces
+        cheap for a user who is bound in each of them."""
+        before = self._visible
         if namespace is None:
-            self._namespaces = visible_namespaces(self.user, self._history.index, self._criteria)
-        elif before is not None:
-            visible = is_namespace_visible(self.user, self._history.index, self._criteria, namespace)
-            if visible != (namespace in before):
-                self._namespaces = before | {namespace} if visible else before - {namespace}
-        if before == self._namespaces:
+            self._visible = visible_objects(self.user, self._history.index, self._criteria)
+        else:
+            found = visible_in_namespace(self.user, self._history.index, self._criteria, namespace)
+            self._visible = with_namespace(before, namespace, found)
+        if before is self._visible or before == self._visible:
             return
-        change = VisibilityChange(before, before, self._namespaces, rv)
+        change = VisibilityChange(before, before, self._visible, rv)
         for callback in tuple(self._callbacks.values()):
             callback(change)
 
 
 class _Unrestricted:
-    namespaces: VisibleNamespaces = None
+    visible = EVERYTHING
 
     def change_since(self, rv: int, sent: tuple[float, float]) -> VisibilityChange | None:
-        return VisibilityChange(None, None, None, rv)
+        return VisibilityChange(EVERYTHING, EVERYTHING, EVERYTHING, rv)
 
     def subscribe(self, callback: Callable[[VisibilityChange], None]) -> Callable[[], None]:
         return lambda: None

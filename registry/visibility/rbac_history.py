@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from registry.rbac.role_index import BindingKey, RbacBinding, RbacRule, RoleIndex, RoleKey, Subject, split_key
+from registry.rbac.role_index import (
+    BindingKey,
+    BoundRole,
+    RbacBinding,
+    RbacRule,
+    RoleIndex,
+    RoleKey,
+    Subject,
+    split_key,
+)
 
 _MAX_CHANGES = 10_000
 
@@ -25,6 +34,19 @@ class _Change(NamedTuple):
     binding: BindingKey | None
     role: RoleKey | None
     before: RbacBinding | Sequence[RbacRule] | None
+
+    @property
+    def namespace(self) -> str | None:
+        """The only namespace that the change concerns, None if it may concern others."""
+        return split_key(self.binding).namespace or None if self.binding is not None else None
+
+
+class Undone(NamedTuple):
+    """A change that has been undone in `past`: its time, and the only namespace that it concerns, or None."""
+
+    time: float
+    namespace: str | None
+    past: PastRoleIndex
 
 
 class RbacHistory:
@@ -78,20 +100,19 @@ class RbacHistory:
             self.index.drop_binding(key)
             self._record_change(rv, before.subjects, binding=key, before=before)
 
-    def states_between(self, start: float, end: float, subjects: frozenset[Subject]) -> Sequence[PastRoleIndex] | None:
-        """The states between two times of the clock: the one at `start`, and one after each later change that affects
-        one of `subjects`. None if `start` is before the oldest recorded change."""
-        if start <= self._dropped_until:
-            return None
+    def undo_until(self, start: float, subjects: frozenset[Subject]) -> Iterator[Undone] | None:
+        """The changes that affect one of `subjects`, the latest first, back to a time of the clock. Each step changes
+        the one `past`. None if `start` is before the oldest recorded change."""
+        return self._undo_until(start, subjects) if start > self._dropped_until else None
+
+    def _undo_until(self, start: float, subjects: frozenset[Subject]) -> Iterator[Undone]:
         past = PastRoleIndex(self.index)
-        states: list[PastRoleIndex] = []
         for change in reversed(self._changes):
             if change.time < start:
-                break
-            if change.time <= end and not change.subjects.isdisjoint(subjects):
-                states.append(past.copy())
+                return
             past.undo(change)
-        return [*states, past]
+            if not change.subjects.isdisjoint(subjects):
+                yield Undone(change.time, change.namespace, past)
 
     def _subjects_of_role(self, role: RoleKey) -> set[Subject]:
         return {subject for binding in self.index.bindings_of_role(role) for subject in binding.subjects}
@@ -109,12 +130,12 @@ class RbacHistory:
         if not self._recording:
             return
         affected = frozenset(subjects)
-        self._changes.append(_Change(self._clock(), affected, binding, role, before))
+        change = _Change(self._clock(), affected, binding, role, before)
+        self._changes.append(change)
         if len(self._changes) > self._max_changes:
             self._dropped_until = self._changes.popleft().time
-        namespace = split_key(binding).namespace if binding is not None else None
         for listener in self._listeners:
-            listener(affected, rv, namespace or None)
+            listener(affected, rv, change.namespace)
 
 
 class PastRoleIndex:
@@ -122,29 +143,28 @@ class PastRoleIndex:
 
     def __init__(self, index: RoleIndex) -> None:
         self._index = index
-        self._bindings: dict[BindingKey, RbacBinding | None] = {}
+        # by namespace
+        self._bindings: dict[str, dict[BindingKey, RbacBinding | None]] = {}
         self._roles: dict[RoleKey, Sequence[RbacRule] | None] = {}
-
-    def copy(self) -> PastRoleIndex:
-        copied = PastRoleIndex(self._index)
-        copied._bindings, copied._roles = dict(self._bindings), dict(self._roles)
-        return copied
 
     def undo(self, change: _Change) -> None:
         """Undoes a change. Changes are undone in reverse order."""
         before = change.before
         if change.binding is not None:
-            self._bindings[change.binding] = before if isinstance(before, RbacBinding) else None
+            undone = self._bindings.setdefault(split_key(change.binding).namespace, {})
+            undone[change.binding] = before if isinstance(before, RbacBinding) else None
         elif change.role is not None:
             self._roles[change.role] = None if isinstance(before, RbacBinding) else before
 
-    def bindings_of(self, subject: Subject, namespace: str | None = None) -> Iterable[RbacBinding]:
+    def roles_of(self, subject: Subject, namespace: str | None = None) -> Iterator[BoundRole]:
+        undone = self._bindings if namespace is None else {namespace: self._bindings.get(namespace, {})}
         for binding in self._index.bindings_of(subject, namespace):
-            if binding.key not in self._bindings:
-                yield binding
-        for past in self._bindings.values():
-            if past is not None and subject in past.subjects and namespace in (None, past.namespace):
-                yield past
+            if binding.key not in undone.get(binding.namespace, {}):
+                yield binding.namespace, binding.role
+        for where, bindings in undone.items():
+            for past in bindings.values():
+                if past is not None and subject in past.subjects:
+                    yield where, past.role
 
     def rules_of(self, key: RoleKey) -> Sequence[RbacRule] | None:
         return self._roles[key] if key in self._roles else self._index.rules_of(key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from admission.chain import Chain, DurationObserver, Plugin, ValidatingPlugin
@@ -12,6 +12,7 @@ from admission.tenant.disclosure import Disclosure
 from admission.tenant.plugins import tenant_plugins, tree_plugins
 from apiserver import rest
 from apiserver.authorization.authorizer import Authorizer
+from apiserver.meta.resource import Key
 from apiserver.storage.event_history import HistoryLimits
 from apiserver.storage.watch_cache import WatchCache
 from controller.platform.settings import SettingsSource
@@ -85,9 +86,9 @@ def tenant_api(
     """
     strategy, limits = TenantStrategy(), history or HistoryLimits()
     namespace_cache = WatchCache(tenant_namespace_resource(), history=limits)
-    visibility = _visibility(cluster, reviews, namespace_cache)
     cache = WatchCache(strategy.resource, history=limits)
     tree = _tenant_tree(cache, settings, root_host)
+    visibility = _visibility(cluster, reviews, namespace_cache, tree)
     releases = Informer(cluster, HELMRELEASES, label_selector=RELEASE_SELECTOR, transform=trim_release)
     feed = TenantFeed(resource=strategy.resource, cache=cache, retry=releases.retry_now)
     releases.add_handler(feed)
@@ -156,10 +157,22 @@ def _release_backend(
     )
 
 
-def _visibility(cluster: ClusterClient, reviews: Authorizer | None, namespaces: WatchCache) -> VisibilitySources:
+def _visibility(
+    cluster: ClusterClient, reviews: Authorizer | None, namespaces: WatchCache, tree: TenantTree
+) -> VisibilitySources:
     if reviews is None:
         return by_rbac(cluster)
-    return by_reviews(reviews, namespaces=lambda: [each.key.name for each in namespaces], version=lambda: namespaces.rv)
+
+    def own_tenants(visible: frozenset[str]) -> Iterator[Key]:
+        found = (tree.by_namespace(namespace) for namespace in visible)
+        return (tenant.key for tenant in found if tenant is not None)
+
+    return by_reviews(
+        reviews,
+        namespaces=lambda: [each.key.name for each in namespaces],
+        own_tenants=own_tenants,
+        version=lambda: namespaces.rv,
+    )
 
 
 def _tenant_tree(cache: WatchCache, settings: SettingsSource, root_host: str) -> TenantTree:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from apiserver.authorization.authorizer import Authorizer
-from apiserver.meta.resource import Object
+from apiserver.meta.resource import Key, Object
 from apiserver.storage.visibility import VisibilitySource
 from controller.tenant.helm_ownership import MANAGED_BY_LABEL
 from registry.cluster.informer import Informer
@@ -16,16 +16,18 @@ from registry.visibility.by_access_review import AccessReviewVisibility
 from registry.visibility.by_rbac import RbacVisibility
 from registry.visibility.rbac_feed import RbacFeed
 from registry.visibility.rbac_history import RbacHistory
-from registry.visibility.visible_namespaces import VisibilityCriterion
+from registry.visibility.visible_objects import NamedObjects, VisibilityCriterion
 
-TENANTS = VisibilityCriterion(GROUP, "tenants")
-NAMESPACES = VisibilityCriterion("", "namespaces", by_name=True)
+TENANTS = VisibilityCriterion(GROUP, "tenants", NamedObjects.OBJECTS)
+ALL_TENANTS = VisibilityCriterion(GROUP, "tenants")
+NAMESPACES = VisibilityCriterion("", "namespaces", NamedObjects.NAMESPACES)
+_METADATA = ("name", "namespace", "resourceVersion", "ownerReferences")
 
 
 @dataclass(frozen=True, kw_only=True)
 class VisibilitySources:
-    """Tenants are visible to users who may `get` Tenants in their namespace, and a namespace also to users who may
-    `get` the Namespace."""
+    """Tenants are visible to users who may `get` them. A namespace is visible to users who may `get` all Tenants in it,
+    or the Namespace."""
 
     tenants: VisibilitySource
     namespaces: VisibilitySource
@@ -49,28 +51,31 @@ def by_rbac(cluster: ClusterClient) -> VisibilitySources:
         informers.append(informer)
     return VisibilitySources(
         tenants=RbacVisibility(history, [TENANTS], synced=feed.synced),
-        namespaces=RbacVisibility(history, [TENANTS, NAMESPACES], synced=feed.synced),
+        namespaces=RbacVisibility(history, [ALL_TENANTS, NAMESPACES], synced=feed.synced),
         informers=tuple(informers),
     )
 
 
 def by_reviews(
-    authorizer: Authorizer, *, namespaces: Callable[[], Iterable[str]], version: Callable[[], int]
+    authorizer: Authorizer,
+    *,
+    namespaces: Callable[[], Iterable[str]],
+    own_tenants: Callable[[frozenset[str]], Iterable[Key]],
+    version: Callable[[], int],
 ) -> VisibilitySources:
-    """Decides by SubjectAccessReviews of the cluster, one for each namespace."""
+    """Decides by SubjectAccessReviews of the cluster: one for each namespace, and one for each of the `own_tenants` of
+    the visible namespaces."""
 
     def source(*criteria: VisibilityCriterion) -> AccessReviewVisibility:
-        return AccessReviewVisibility(authorizer, criteria, namespaces=namespaces, version=version)
+        return AccessReviewVisibility(authorizer, criteria, namespaces=namespaces, related=own_tenants, version=version)
 
-    return VisibilitySources(tenants=source(TENANTS), namespaces=source(TENANTS, NAMESPACES), informers=())
+    return VisibilitySources(tenants=source(TENANTS), namespaces=source(ALL_TENANTS, NAMESPACES), informers=())
 
 
 def _strip(obj: Object) -> Object:
-    """Removes all fields except those that RBAC depends on, to save memory, and the label that names the manager of an
-    object, because the controller of Tenants shares the informer of RoleBindings."""
-    metadata = {
-        name: value for name in ("name", "namespace", "resourceVersion") if (value := obj["metadata"].get(name))
-    }
+    """Removes all fields except those that RBAC depends on, to save memory, and those that name the owner and the
+    manager of an object, because the controller of Tenants shares the informers of Roles and RoleBindings."""
+    metadata = {name: value for name in _METADATA if (value := obj["metadata"].get(name))}
     if manager := (obj["metadata"].get("labels") or {}).get(MANAGED_BY_LABEL):
         metadata["labels"] = {MANAGED_BY_LABEL: manager}
     return {**{name: obj[name] for name in ("rules", "roleRef", "subjects") if name in obj}, "metadata": metadata}

@@ -13,6 +13,7 @@ from apiserver.authorization.authorizer import AccessAttributes, Decision
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import GroupKind, Key, Object
 from apiserver.request.context import User
+from apiserver.storage.visibility import VisibleObjects
 from registry.visibility.by_rbac import UNRESTRICTED
 from tests.tenant_objects import ALICE, attributes, tenant
 
@@ -120,7 +121,7 @@ class Objects:
 
 class NothingVisible:
     async def for_user(self, user: User) -> Any:
-        return type("Nothing", (), {"namespaces": frozenset()})()
+        return type("Nothing", (), {"visible": VisibleObjects()})()
 
 
 class EverythingVisible:

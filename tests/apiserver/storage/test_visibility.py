@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import orjson
@@ -14,11 +14,13 @@ from apiserver.meta import errors
 from apiserver.meta.resource import Key, Resource
 from apiserver.meta.selectors import parse_field_selector, parse_label_selector
 from apiserver.request.options import ListOptions, WatchOptions
+from apiserver.storage import pagination
 from apiserver.storage.event_history import Event
-from apiserver.storage.visibility import VisibilityChange, VisibleNamespaces, intersection, is_visible, union
+from apiserver.storage.visibility import EVERYTHING, VisibilityChange, VisibleObjects, intersection, union
 from apiserver.storage.watch_cache import CachedObject, HistoryLimits, WatchCache, encode
 from apiserver.storage.watcher import Bookmark, CacheWatcher
 
+X_AND_Y = frozenset((Key("a", "x"), Key("b", "y"), Key("b", "missing")))
 THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=True)
 WIDE = Resource(group="", version="v1", kind="Wide", plural="wides", singular="wide", namespaced=False)
 
@@ -34,14 +36,16 @@ def make_cache(*objects: CachedObject, rv: int = 10, **settings: Any) -> WatchCa
     return cache
 
 
+def namespaces(*names: str) -> VisibleObjects:
+    return VisibleObjects(frozenset(names))
+
+
 class Reader:
     """A Visibility whose namespaces a test changes; `past_change` is its answer about the past: nothing by default."""
 
     def __init__(self, *namespaces: str, everything: bool = False) -> None:
-        self.namespaces: VisibleNamespaces = None if everything else frozenset(namespaces)
-        self.past_change: VisibilityChange | None = VisibilityChange(
-            self.namespaces, self.namespaces, self.namespaces, 0
-        )
+        self.visible = EVERYTHING if everything else VisibleObjects(frozenset(namespaces))
+        self.past_change: VisibilityChange | None = VisibilityChange(self.visible, self.visible, self.visible, 0)
         self.calls: list[tuple[int, tuple[float, float]]] = []
         self.callbacks: list[Callable[[VisibilityChange], None]] = []
 
@@ -53,10 +57,11 @@ class Reader:
         self.callbacks.append(callback)
         return lambda: self.callbacks.remove(callback)
 
-    def set_visible(self, *namespaces: str, rv: int) -> None:
-        before, self.namespaces = self.namespaces, frozenset(namespaces)
+    def set_visible(self, *namespaces: str, rv: int, keys: Iterable[Key] = (), names: Iterable[str] = ()) -> None:
+        now = VisibleObjects(frozenset(namespaces), frozenset(keys), frozenset(names))
+        before, self.visible = self.visible, now
         for callback in tuple(self.callbacks):
-            callback(VisibilityChange(before, before, self.namespaces, rv))
+            callback(VisibilityChange(before, before, now, rv))
 
 
 async def received(watch: CacheWatcher) -> list[tuple[str, str, int]]:
@@ -77,30 +82,39 @@ def options(rv: int = 10, **more: Any) -> WatchOptions:
 @pytest.mark.parametrize(
     ("visible", "namespace", "names"),
     [
-        pytest.param(None, "", ["x", "y", "z"], id="everything"),
-        pytest.param(frozenset(), "", [], id="nothing"),
-        pytest.param(frozenset(("c", "a")), "", ["x", "z"], id="two namespaces"),
-        pytest.param(frozenset(("a", "nowhere")), "", ["x"], id="an empty namespace"),
-        pytest.param(frozenset(("a",)), "b", [], id="a hidden namespace"),
-        pytest.param(frozenset(("a",)), "a", ["x"], id="a visible namespace"),
+        pytest.param(EVERYTHING, "", ["w", "x", "y", "z"], id="everything"),
+        pytest.param(namespaces(), "", [], id="nothing"),
+        pytest.param(namespaces("c", "a"), "", ["w", "x", "z"], id="two namespaces"),
+        pytest.param(namespaces("a", "nowhere"), "", ["w", "x"], id="an empty namespace"),
+        pytest.param(namespaces("a"), "b", [], id="a hidden namespace"),
+        pytest.param(namespaces("a"), "a", ["w", "x"], id="a visible namespace"),
+        pytest.param(VisibleObjects(keys=X_AND_Y), "", ["x", "y"], id="single objects"),
+        pytest.param(VisibleObjects(keys=X_AND_Y), "a", ["x"], id="a single object of a namespace"),
+        pytest.param(VisibleObjects(frozenset("a"), X_AND_Y), "", ["w", "x", "y"], id="a namespace and an object"),
+        pytest.param(VisibleObjects(frozenset("c"), X_AND_Y), "", ["x", "y", "z"], id="objects before a namespace"),
+        pytest.param(VisibleObjects(names=frozenset("wz")), "", ["w", "z"], id="names"),
+        pytest.param(VisibleObjects(frozenset("b"), names=frozenset("w")), "", ["w", "y"], id="a namespace and names"),
     ],
 )
-async def test_a_list_has_the_objects_of_visible_namespaces(
-    visible: VisibleNamespaces, namespace: str, names: list[str]
+@pytest.mark.parametrize("search_cost", [0, 1000])
+async def test_a_list_has_the_visible_objects(
+    visible: VisibleObjects, namespace: str, names: list[str], search_cost: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cache = make_cache(thing("x", 1, "a"), thing("y", 2, "b"), thing("z", 3, "c"))
+    """Whether ranges of keys are searched for, or each object is looked at."""
+    monkeypatch.setattr(pagination, "_SEARCH_COST", search_cost)
+    cache = make_cache(thing("w", 1, "a"), thing("x", 1, "a"), thing("y", 2, "b"), thing("z", 3, "c"))
     page = await cache.list(namespace, ListOptions(), visible=visible)
     assert [obj.key.name for obj in page.items] == names
 
 
 async def test_pages_and_remaining_counts_include_only_visible_objects() -> None:
     cache = make_cache(*(thing(f"x{number}", number + 1, "abcd"[number % 4]) for number in range(8)))
-    visible = frozenset(("b", "d"))
+    visible = namespaces("b", "d")
     first = await cache.list("", ListOptions(limit=3), visible=visible)
     assert ([obj.key.name for obj in first.items], first.remaining) == (["x1", "x5", "x3"], 1)
     rest = await cache.list("", ListOptions(limit=3, continue_token=first.continue_token), visible=visible)
     assert [obj.key.name for obj in rest.items] == ["x7"]
-    of_other_user = await cache.list("", ListOptions(continue_token=first.continue_token), visible=frozenset("a"))
+    of_other_user = await cache.list("", ListOptions(continue_token=first.continue_token), visible=namespaces("a"))
     assert of_other_user.items == []
 
 
@@ -108,14 +122,14 @@ async def test_selectors_apply_to_visible_objects() -> None:
     cache = make_cache(thing("x", 1, "a", k="v"), thing("y", 2, "b", k="v"), thing("z", 3, "a"))
     by_label = ListOptions(label_selector=parse_label_selector("k=v"))
     by_name = ListOptions(field_selector=parse_field_selector("metadata.name=y"))
-    assert [obj.key.name for obj in (await cache.list("", by_label, visible=frozenset("a"))).items] == ["x"]
-    assert (await cache.list("", by_name, visible=frozenset("a"))).items == []
+    assert [obj.key.name for obj in (await cache.list("", by_label, visible=namespaces("a"))).items] == ["x"]
+    assert (await cache.list("", by_name, visible=namespaces("a"))).items == []
 
 
 async def test_objects_of_a_cluster_scoped_kind_are_visible_by_name() -> None:
     cache = WatchCache(WIDE)
     cache.replace([encode(WIDE, {"metadata": {"name": name, "resourceVersion": "1"}}) for name in ("a", "b", "c")], 5)
-    page = await cache.list("", ListOptions(limit=1), visible=frozenset(("b", "c")))
+    page = await cache.list("", ListOptions(limit=1), visible=namespaces("b", "c"))
     assert ([obj.key.name for obj in page.items], page.remaining) == (["b"], 1)
 
 
@@ -211,7 +225,7 @@ async def test_a_resumed_watch_receives_the_visibility_changes_since_its_version
     cache.apply("DELETED", thing("y", 13, "b"))
     cache.apply("ADDED", thing("later", 14, "a"))
     reader = Reader("a", "c")
-    reader.past_change = VisibilityChange(frozenset("ab"), frozenset("a"), reader.namespaces, 20)
+    reader.past_change = VisibilityChange(namespaces("a", "b"), namespaces("a"), reader.visible, 20)
     watch = await cache.watch("", options(11), visibility=reader)
     # the client had y, which is no longer visible; it never received `new`
     assert await received(watch) == [
@@ -246,22 +260,62 @@ async def test_a_client_that_loses_full_visibility_receives_deletions_of_all_hid
     assert await received(watch) == [("DELETED", "x", 30), ("BOOKMARK", "", 10)]
 
 
-visible = st.none() | st.frozensets(st.sampled_from("abc"))
+async def test_single_objects_that_become_visible_and_hidden_are_added_and_deleted() -> None:
+    """Also for watches of one namespace or name. Other objects of the namespace are never sent."""
+    cache, reader = make_cache(thing("x", 1, "a"), thing("y", 2, "a"), thing("z", 3, "b")), Reader()
+    one = options(field_selector=parse_field_selector("metadata.name=x"))
+    watches = [
+        await cache.watch(namespace, each, visibility=reader) for namespace in ("", "a") for each in (options(), one)
+    ]
+    reader.set_visible(keys=[Key("a", "x")], rv=30)
+    for watch in watches:
+        assert await received(watch) == [("ADDED", "x", 1), ("BOOKMARK", "", 10)]
+    cache.apply("MODIFIED", thing("y", 31, "a"))
+    cache.apply("MODIFIED", thing("x", 32, "a"))
+    reader.set_visible(rv=33)
+    cache.apply("MODIFIED", thing("x", 34, "a"))
+    for watch in watches:
+        assert await received(watch) == [("MODIFIED", "x", 32), ("DELETED", "x", 33), ("BOOKMARK", "", 32)]
 
 
-@given(visible, visible, visible)
-def test_namespace_sets_behave_like_sets(
-    ever: VisibleNamespaces, always: VisibleNamespaces, now: VisibleNamespaces
+async def test_a_name_makes_objects_of_every_namespace_visible() -> None:
+    cache, reader = make_cache(thing("x", 1, "a"), thing("x", 2, "b"), thing("y", 3, "b")), Reader()
+    watch = await cache.watch("", options(), visibility=reader)
+    reader.set_visible(names=["x"], rv=30)
+    assert await received(watch) == [("ADDED", "x", 1), ("ADDED", "x", 2), ("BOOKMARK", "", 10)]
+    # x of b remains visible, by its namespace
+    reader.set_visible("b", rv=31)
+    assert await received(watch) == [("DELETED", "x", 31), ("ADDED", "y", 3), ("BOOKMARK", "", 10)]
+
+
+some = st.frozensets(st.sampled_from("abc"))
+keys = st.frozensets(st.builds(Key, st.sampled_from("abc"), st.sampled_from("xy")))
+visible_sets = st.builds(VisibleObjects, st.none() | some, keys, st.frozensets(st.sampled_from("xyz")))
+
+
+@given(visible_sets, visible_sets, visible_sets)
+def test_sets_of_visible_objects_behave_like_sets(
+    one: VisibleObjects, other: VisibleObjects, now: VisibleObjects
 ) -> None:
+    """An object that two sets have for different reasons need not be in their intersection: it is then sent again."""
+    ever, always = union(one, other), intersection(one, other)
     change = VisibilityChange(ever, always, now, 1)
-    for namespace in "abcd":
-        assert is_visible(union(ever, now), namespace) == (is_visible(ever, namespace) or is_visible(now, namespace))
-        assert is_visible(intersection(ever, now), namespace) == (
-            is_visible(ever, namespace) and is_visible(now, namespace)
-        )
-        assert change.gained(namespace) == (is_visible(now, namespace) and not is_visible(always, namespace))
-        if change.gained(namespace) or change.lost(namespace):
-            assert is_visible(change.affected, namespace)
+    for key in (Key(namespace, name) for namespace in "abcd" for name in "wxy"):
+        in_one, in_other, is_now = (each.includes(THINGS, key) for each in (one, other, now))
+        assert ever.includes(THINGS, key) == (in_one or in_other)
+        assert (in_one and in_other) or not always.includes(THINGS, key)
+        assert intersection(one, one).includes(THINGS, key) == in_one
+        assert change.lost(THINGS, key) == ((in_one or in_other) and not is_now)
+        assert change.gained(THINGS, key) or not is_now or (in_one and in_other)
+        assert is_now or not change.gained(THINGS, key)
+        if change.gained(THINGS, key) or change.lost(THINGS, key):
+            assert change.affected.includes(THINGS, key)
+
+
+@pytest.mark.parametrize("visible", [EVERYTHING, namespaces("a"), VisibleObjects(keys=X_AND_Y)])
+def test_nothing_is_affected_if_nothing_has_changed(visible: VisibleObjects) -> None:
+    """Administrators who resume their watches must not make the server look at every object."""
+    assert VisibilityChange(visible, visible, visible, 1).affected == namespaces()
 
 
 def test_the_key_of_an_object_has_its_namespace() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
-from apiserver.meta.resource import Object
+from apiserver.meta.resource import Key, Object
 from apiserver.request.context import User
+from apiserver.storage.visibility import VisibleObjects
 from registry.rbac import role_index as rbac
 from registry.rbac.role_index import (
     RbacBinding,
@@ -15,13 +17,12 @@ from registry.rbac.role_index import (
 )
 from registry.visibility.by_rbac import RbacVisibility
 from registry.visibility.rbac_history import RbacHistory
-from registry.visibility.visible_namespaces import (
-    VisibilityCriterion,
-)
+from registry.visibility.visible_objects import NamedObjects, VisibilityCriterion
 
-TENANTS = VisibilityCriterion("apps.cozystack.io", "tenants")
-NAMESPACES = VisibilityCriterion("", "namespaces", by_name=True)
-BOTH = (TENANTS, NAMESPACES)
+TENANTS = VisibilityCriterion("apps.cozystack.io", "tenants", NamedObjects.OBJECTS)
+ALL_TENANTS = VisibilityCriterion("apps.cozystack.io", "tenants")
+NAMESPACES = VisibilityCriterion("", "namespaces", NamedObjects.NAMESPACES)
+BOTH = (ALL_TENANTS, NAMESPACES)
 GET = RbacRule(verbs=("get",), groups=("apps.cozystack.io",), resources=("tenants",))
 TENANT_NAMESPACES = [f"tenant-{letter}" for letter in "abcdef"]
 USERS = [
@@ -39,6 +40,10 @@ SUBJECTS = [
     make_subject("Group", "system:serviceaccounts:tenant-a"),
     make_subject("Group", "alice"),
 ]
+
+
+def shown(*namespaces: str, keys: Iterable[Key] = (), names: Iterable[str] = ()) -> VisibleObjects:
+    return VisibleObjects(frozenset(namespaces), frozenset(keys), frozenset(names))
 
 
 class Clock:

@@ -9,13 +9,14 @@ import pytest
 
 from apiserver.authorization.authorizer import AccessAttributes, Decision
 from apiserver.meta.errors import ServiceUnavailable
+from apiserver.meta.resource import Key, Resource
 from apiserver.request.context import User
-from apiserver.storage.visibility import VisibilityChange
+from apiserver.storage.visibility import EVERYTHING, VisibilityChange, VisibleObjects
 from registry.visibility.by_access_review import AccessReviewVisibility
-from registry.visibility.visible_namespaces import VisibilityCriterion
+from registry.visibility.visible_objects import VisibilityCriterion
+from tests.registry.visibility.rbac_states import ALL_TENANTS, NAMESPACES, TENANTS, shown
 
-TENANTS = VisibilityCriterion("apps.cozystack.io", "tenants")
-NAMESPACES = VisibilityCriterion("", "namespaces", by_name=True)
+THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=True)
 ALICE = User(name="alice", groups=("devs",))
 
 
@@ -45,6 +46,7 @@ def visibility_source(
         criteria or (TENANTS,),
         namespaces=lambda: ["tenant-a", "tenant-b"],
         version=lambda: 42,
+        related=lambda namespaces: [Key("tenant-root", each.removeprefix("tenant-")) for each in sorted(namespaces)],
         interval=interval,
     )
 
@@ -52,17 +54,31 @@ def visibility_source(
 @pytest.mark.parametrize(
     ("allowed", "visible"),
     [
-        pytest.param(("tenants", "", ""), None, id="everywhere"),
-        pytest.param(("tenants", "tenant-b", ""), frozenset(("tenant-b",)), id="in one namespace"),
-        pytest.param(("namespaces", "tenant-a", "tenant-a"), frozenset(("tenant-a",)), id="a namespace by name"),
-        pytest.param(("pods", "tenant-a", ""), frozenset(), id="something else"),
+        pytest.param(("tenants", "", ""), EVERYTHING, id="everywhere"),
+        pytest.param(("tenants", "tenant-b", ""), shown("tenant-b"), id="in one namespace"),
+        pytest.param(("namespaces", "tenant-a", "tenant-a"), shown("tenant-a"), id="a namespace by name"),
+        pytest.param(("pods", "tenant-a", ""), shown(), id="something else"),
     ],
 )
 async def test_visible_namespaces_are_those_that_reviews_allow(
-    allowed: tuple[str, str, str], visible: frozenset[str] | None
+    allowed: tuple[str, str, str], visible: VisibleObjects
 ) -> None:
     authorizer = FakeAuthorizer({("alice", *allowed)})
-    assert (await visibility_source(authorizer, TENANTS, NAMESPACES).for_user(ALICE)).namespaces == visible
+    assert (await visibility_source(authorizer, ALL_TENANTS, NAMESPACES).for_user(ALICE)).visible == visible
+
+
+async def test_the_own_tenants_of_visible_namespaces_are_reviewed_by_name() -> None:
+    """Only these: a review for every Tenant would be too much."""
+    authorizer = FakeAuthorizer(
+        {("alice", "tenants", *each) for each in (("tenant-a", ""), ("tenant-b", ""), ("tenant-root", "a"))}
+    )
+    found = (await visibility_source(authorizer).for_user(ALICE)).visible
+    assert found == shown("tenant-a", "tenant-b", keys=[Key("tenant-root", "a")])
+    assert [each for each in authorizer.requests if each[3]] == [
+        ("alice", "tenants", "tenant-root", name) for name in ("a", "b")
+    ]
+    of_namespaces = (await visibility_source(authorizer, ALL_TENANTS, NAMESPACES).for_user(ALICE)).visible
+    assert of_namespaces == shown("tenant-a", "tenant-b")
 
 
 async def test_results_are_cached_and_concurrent_callers_share_reviews() -> None:
@@ -79,16 +95,16 @@ async def test_subscribers_are_notified_of_changes() -> None:
     changes: asyncio.Queue[VisibilityChange] = asyncio.Queue()
     end = visibility.subscribe(changes.put_nowait)
     authorizer.allowed.add(("alice", "tenants", "tenant-a", ""))
-    nothing, something = frozenset[str](), frozenset(("tenant-a",))
+    nothing, something = shown(), shown("tenant-a")
     assert await asyncio.wait_for(changes.get(), 5) == VisibilityChange(nothing, nothing, something, 42)
     authorizer.fails = True
     requests = len(authorizer.requests)
     while len(authorizer.requests) < requests + 3:  # noqa: ASYNC110  reviews are sent periodically
         await asyncio.sleep(0)
-    assert visibility.namespaces == something
+    assert visibility.visible == something
     authorizer.fails = False
     authorizer.allowed.clear()
-    assert (await asyncio.wait_for(changes.get(), 5)).lost("tenant-a")
+    assert (await asyncio.wait_for(changes.get(), 5)).lost(THINGS, Key("tenant-a", "x"))
     end()
 
 
@@ -105,5 +121,7 @@ async def test_changes_in_the_past_are_unknown() -> None:
 
 async def test_system_masters_see_everything_without_reviews() -> None:
     authorizer = FakeAuthorizer()
-    assert (await visibility_source(authorizer).for_user(User(name="x", groups=("system:masters",)))).namespaces is None
+    assert (
+        await visibility_source(authorizer).for_user(User(name="x", groups=("system:masters",)))
+    ).visible == EVERYTHING
     assert authorizer.requests == []

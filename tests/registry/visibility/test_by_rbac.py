@@ -8,13 +8,16 @@ from dataclasses import replace
 import pytest
 
 from apiserver.meta.errors import ServiceUnavailable
+from apiserver.meta.resource import Key, Resource
 from apiserver.request.context import User
-from apiserver.storage.visibility import VisibilityChange
+from apiserver.storage.visibility import EVERYTHING, VisibilityChange
 from registry.rbac import role_index as rbac
 from registry.visibility import by_rbac
 from registry.visibility.by_rbac import RbacVisibility
 from registry.visibility.rbac_history import RbacHistory
-from tests.registry.visibility.rbac_states import ALICE, BOB, GET, TENANTS, Clock, binding, visibility_source
+from tests.registry.visibility.rbac_states import ALICE, BOB, GET, TENANTS, Clock, binding, shown, visibility_source
+
+THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=True)
 
 
 async def test_subscribers_get_only_the_changes_that_affect_their_user(history: RbacHistory) -> None:
@@ -25,7 +28,7 @@ async def test_subscribers_get_only_the_changes_that_affect_their_user(history: 
     history.put_binding(binding("x"), 11)
     history.put_binding(binding("y"), 12)
     history.put_role(rbac.make_role_key("", "view"), (replace(GET, verbs=("list",)),), 13)
-    nothing, something = frozenset[str](), frozenset(("tenant-a",))
+    nothing, something = shown(), shown("tenant-a")
     assert changes["alice"] == [
         VisibilityChange(nothing, nothing, something, 11),
         VisibilityChange(something, something, nothing, 13),
@@ -49,8 +52,8 @@ async def test_an_evicted_visibility_is_updated_while_it_is_referenced(
     first = await source.for_user(ALICE)
     await source.for_user(BOB)
     history.put_binding(binding("x"), 11)
-    assert first.namespaces == frozenset(("tenant-a",))
-    assert (await source.for_user(ALICE)).namespaces == frozenset(("tenant-a",))
+    assert first.visible == shown("tenant-a")
+    assert (await source.for_user(ALICE)).visible == shown("tenant-a")
 
 
 async def test_users_with_the_same_identity_share_a_visibility(history: RbacHistory) -> None:
@@ -61,8 +64,8 @@ async def test_users_with_the_same_identity_share_a_visibility(history: RbacHist
 
 async def test_system_masters_see_everything(history: RbacHistory) -> None:
     visibility = await (await visibility_source(history)).for_user(User(name="x", groups=("system:masters",)))
-    assert visibility.namespaces is None
-    assert visibility.change_since(1, (0.0, 0.0)) == VisibilityChange(None, None, None, 1)
+    assert visibility.visible == EVERYTHING
+    assert visibility.change_since(1, (0.0, 0.0)) == VisibilityChange(EVERYTHING, EVERYTHING, EVERYTHING, 1)
 
 
 async def test_visibility_is_unavailable_before_rbac_is_synced(
@@ -79,7 +82,7 @@ async def test_system_masters_do_not_wait_for_the_sync(history: RbacHistory) -> 
     visibility = await RbacVisibility(history, [TENANTS], synced=asyncio.Event()).for_user(
         User(name="x", groups=("system:masters",))
     )
-    assert visibility.namespaces is None
+    assert visibility.visible == EVERYTHING
 
 
 async def test_change_since_covers_every_state_in_between(history: RbacHistory, clock: Clock) -> None:
@@ -93,11 +96,11 @@ async def test_change_since_covers_every_state_in_between(history: RbacHistory, 
     history.put_binding(binding("gained", "tenant-g"), 14)
     change = visibility.change_since(11, (1100.5, 1100.6))
     assert change is not None
-    assert change.lost("tenant-l")
-    assert change.gained("tenant-g")
-    assert not change.gained("tenant-u")
-    assert not change.lost("tenant-u")
-    assert change.affected == frozenset(("tenant-l", "tenant-g"))
+    assert change.lost(THINGS, Key("tenant-l", "x"))
+    assert change.gained(THINGS, Key("tenant-g", "x"))
+    assert not change.gained(THINGS, Key("tenant-u", "x"))
+    assert not change.lost(THINGS, Key("tenant-u", "x"))
+    assert change.affected == shown("tenant-l", "tenant-g")
     assert change.rv == 14
 
 
@@ -117,12 +120,12 @@ async def test_change_since_without_event_times_starts_with_the_history(history:
     always = (float("-inf"), float("inf"))
     change = visibility.change_since(10, always)
     assert change is not None
-    assert change.affected == frozenset()
+    assert change.affected == shown()
     clock.now += 1
     history.put_binding(binding("x"), 11)
     change = visibility.change_since(10, always)
     assert change is not None
-    assert change.gained("tenant-a")
+    assert change.gained(THINGS, Key("tenant-a", "x"))
     assert visibility.change_since(9, always) is None
     for number in range(6):
         history.put_binding(binding(f"b{number}"), 20 + number)

@@ -6,7 +6,7 @@ from apiserver.meta.resource import Object
 from registry.visibility.by_rbac import RbacVisibility
 from registry.visibility.rbac_feed import RbacFeed
 from registry.visibility.rbac_history import RbacHistory
-from tests.registry.visibility.rbac_states import ALICE, TENANTS, role
+from tests.registry.visibility.rbac_states import ALICE, TENANTS, role, shown
 
 
 def role_binding(name: str, role: str, namespace: str = "tenant-a") -> Object:
@@ -33,24 +33,24 @@ async def fed() -> tuple[RbacHistory, RbacFeed, Any]:
 async def test_lists_and_events_update_the_visibility() -> None:
     history, feed, visibility = await fed()
     assert history.first_rv == 5
-    assert visibility.namespaces == frozenset(("tenant-a",))
+    assert visibility.visible == shown("tenant-a")
     feed.bindings.apply("ADDED", role_binding("y", "view", "tenant-b"), 6)
-    assert visibility.namespaces == frozenset(("tenant-a", "tenant-b"))
+    assert visibility.visible == shown("tenant-a", "tenant-b")
     feed.bindings.apply("DELETED", role_binding("y", "view", "tenant-b"), 7)
     feed.cluster_roles.apply("MODIFIED", role("view", "list"), 8)
-    assert visibility.namespaces == frozenset()
+    assert visibility.visible == shown()
 
 
 async def test_objects_missing_from_a_new_list_are_removed() -> None:
     history, feed, visibility = await fed()
     await feed.bindings.replace([role_binding("z", "view", "tenant-c")], 9)
-    assert visibility.namespaces == frozenset(("tenant-c",))
+    assert visibility.visible == shown("tenant-c")
     await feed.cluster_roles.replace([], 10)
-    assert visibility.namespaces == frozenset()
+    assert visibility.visible == shown()
     assert history.rv == 10
 
 
 async def test_a_binding_that_becomes_invalid_grants_nothing() -> None:
     _, feed, visibility = await fed()
     feed.bindings.apply("MODIFIED", {**role_binding("x", "view"), "roleRef": {"kind": "Other", "name": "view"}}, 11)
-    assert visibility.namespaces == frozenset()
+    assert visibility.visible == shown()

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import random
 
-from apiserver.storage.visibility import VisibleNamespaces
+from apiserver.meta.resource import Key, Resource
+from apiserver.storage.visibility import VisibleObjects
 from registry.rbac import role_index as rbac
 from registry.rbac.role_index import (
     RbacBinding,
 )
 from registry.visibility.by_rbac import RbacVisibility
 from registry.visibility.rbac_history import RbacHistory
-from registry.visibility.visible_namespaces import (
-    visible_namespaces,
-)
+from registry.visibility.visible_objects import RbacLookup, visible_objects
 from tests.random_rbac import random_rule
-from tests.registry.visibility.rbac_states import BOTH, SUBJECTS, TENANT_NAMESPACES, USERS, Clock
+from tests.registry.visibility.rbac_states import NAMESPACES, SUBJECTS, TENANT_NAMESPACES, TENANTS, USERS, Clock
 
+THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=True)
+CRITERIA = (TENANTS, NAMESPACES)
 ROLES = [rbac.make_role_key("", "r0"), rbac.make_role_key("tenant-a", "r1"), rbac.make_role_key("", "r2")]
 
 
@@ -39,15 +40,48 @@ def test_past_states_are_reconstructed(clock: Clock) -> None:
     rng = random.Random(3)
     history = RbacHistory(clock=clock)
     history.start_recording(1)
-    expected_states: list[tuple[float, list[VisibleNamespaces]]] = []
+    expected_states: list[tuple[float, list[VisibleObjects]]] = []
     for step in range(60):
         clock.now += 1
         change_at_random(history, rng, step + 2)
-        expected_states.append((clock.now, [visible_namespaces(user, history.index, BOTH) for user in USERS]))
+        expected_states.append((clock.now, [visible_objects(user, history.index, CRITERIA) for user in USERS]))
     for moment, expected in expected_states:
-        states = history.states_between(moment + 0.5, moment + 0.5, frozenset())
-        assert states is not None
-        assert [visible_namespaces(user, states[-1], BOTH) for user in USERS] == expected
+        undone = history.undo_until(moment + 0.5, frozenset(SUBJECTS))
+        assert undone is not None
+        states: list[RbacLookup] = [history.index, *(each.past for each in undone)]
+        assert [visible_objects(user, states[-1], CRITERIA) for user in USERS] == expected
+
+
+async def test_past_visibility_covers_the_states_of_the_interval(clock: Clock) -> None:
+    """What some and all of the states include is lost and gained as by comparing each of the states."""
+    rng = random.Random(9)
+    history = RbacHistory(clock=clock)
+    history.start_recording(1)
+    synced = asyncio.Event()
+    synced.set()
+    sources = [await RbacVisibility(history, CRITERIA, synced=synced).for_user(user) for user in USERS]
+    states: list[list[VisibleObjects]] = [[] for _ in USERS]
+    keys = [Key(namespace, name) for namespace in TENANT_NAMESPACES for name in (*TENANT_NAMESPACES, "x", "y")]
+    for step in range(150):
+        clock.now += 20
+        change_at_random(history, rng, step + 2)
+        for number, user in enumerate(USERS):
+            states[number].append(visible_objects(user, history.index, CRITERIA))
+        first = max(0, step - rng.randint(0, 12))
+        last = rng.randint(first, step)
+        # the clock was at 1020 for the first change; ten seconds are the margin
+        change_between = 1020 + 20 * first + 15, 1020 + 20 * last + 5
+        for number, source in enumerate(sources):
+            change = source.change_since(history.rv, change_between)
+            assert change is not None
+            between = states[number][first : last + 1]
+            for key in keys:
+                now = states[number][-1].includes(THINGS, key)
+                ever, always = (check(each.includes(THINGS, key) for each in between) for check in (any, all))
+                assert change.lost(THINGS, key) == (ever and not now)
+                # an object may be visible by different rules in turn, and is then sent again
+                assert change.gained(THINGS, key) or not now or always
+                assert not change.gained(THINGS, key) or now
 
 
 async def test_visibility_is_current_after_every_change(clock: Clock) -> None:
@@ -57,16 +91,16 @@ async def test_visibility_is_current_after_every_change(clock: Clock) -> None:
     history.start_recording(1)
     synced = asyncio.Event()
     synced.set()
-    visibility_source = [await RbacVisibility(history, BOTH, synced=synced).for_user(user) for user in USERS]
-    notified: dict[int, list[VisibleNamespaces]] = {number: [] for number in range(len(USERS))}
+    visibility_source = [await RbacVisibility(history, CRITERIA, synced=synced).for_user(user) for user in USERS]
+    notified: dict[int, list[VisibleObjects]] = {number: [] for number in range(len(USERS))}
     for number, visibility in enumerate(visibility_source):
         visibility.subscribe(lambda change, number=number: notified[number].append(change.now))  # type: ignore[misc]
-    seen: list[VisibleNamespaces] = [frozenset()] * len(USERS)
+    seen = [VisibleObjects()] * len(USERS)
     for step in range(400):
         change_at_random(history, rng, step + 2)
         for number, user in enumerate(USERS):
-            now = visible_namespaces(user, history.index, BOTH)
-            assert visibility_source[number].namespaces == now
+            now = visible_objects(user, history.index, CRITERIA)
+            assert visibility_source[number].visible == now
             assert notified[number] == ([now] if now != seen[number] else [])
             seen[number] = now
             notified[number].clear()

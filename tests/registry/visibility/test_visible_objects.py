@@ -1,4 +1,4 @@
-"""Visible namespaces by RBAC must equal the results of SubjectAccessReviews (R-327 to R-343)."""
+"""Visible objects by RBAC must equal the results of SubjectAccessReviews (R-327 to R-343)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 import pytest
 
 from apiserver.authorization.authorizer import AccessAttributes
+from apiserver.meta.resource import Key, Resource
 from apiserver.request.context import User
-from apiserver.storage.visibility import VisibleNamespaces, is_visible
+from apiserver.storage.visibility import VisibleObjects
 from registry.rbac import role_index as rbac
 from registry.rbac.role_index import (
+    BoundRole,
     RbacBinding,
     RbacRule,
     RoleIndex,
@@ -21,19 +23,24 @@ from registry.rbac.role_index import (
     make_subject,
     split_key,
 )
-from registry.visibility import visible_namespaces as visible_namespaces_module
-from registry.visibility.visible_namespaces import (
+from registry.visibility import visible_objects as visible_objects_module
+from registry.visibility.visible_objects import (
+    NamedObjects,
     RbacLookup,
     RoleScope,
     VisibilityCriterion,
+    VisibleInNamespace,
     role_scope,
-    visible_namespaces,
+    visible_in_namespace,
+    visible_objects,
 )
 from tests.random_rbac import random_rule
-from tests.registry.visibility.rbac_states import BOTH, GET, SUBJECTS, TENANT_NAMESPACES, TENANTS, USERS
+from tests.registry.visibility.rbac_states import BOTH, GET, NAMESPACES, SUBJECTS, TENANT_NAMESPACES, TENANTS, USERS
 
-NOWHERE = RoleScope(everywhere=False, names=frozenset())
-EVERYWHERE = RoleScope(everywhere=True, names=frozenset())
+THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=True)
+NOWHERE = RoleScope(everything=False)
+EVERYWHERE = RoleScope(everything=True)
+NAMES = (*TENANT_NAMESPACES, "x", "y")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +59,7 @@ EVERYWHERE = RoleScope(everywhere=True, names=frozenset())
         pytest.param([RbacRule(("get",), ("",), ("namespaces",))], EVERYWHERE, id="get of namespaces"),
         pytest.param(
             [RbacRule(("get",), ("",), ("namespaces",), ("a", "b"))],
-            RoleScope(False, frozenset(("a", "b"))),
+            RoleScope(False, namespaces=frozenset(("a", "b"))),
             id="get of named namespaces",
         ),
         pytest.param(
@@ -66,6 +73,13 @@ EVERYWHERE = RoleScope(everywhere=True, names=frozenset())
 )
 def test_the_scope_of_a_role_follows_from_its_rules(rules: list[RbacRule], expected: RoleScope) -> None:
     assert role_scope(rules, BOTH) == expected
+
+
+def test_names_of_objects_count_where_objects_are_shown() -> None:
+    """A user who may get one Tenant sees it, but not the namespace that it lies in."""
+    rules = [replace(GET, names=("alice",)), replace(GET, verbs=("list",), names=("bob",))]
+    assert role_scope(rules, (TENANTS, NAMESPACES)) == RoleScope(False, names=frozenset(("alice",)))
+    assert role_scope(rules, BOTH) == NOWHERE
 
 
 def random_index(rng: random.Random) -> RoleIndex:
@@ -82,23 +96,28 @@ def random_index(rng: random.Random) -> RoleIndex:
     return index
 
 
-def review(index: RoleIndex, user: User, namespace: str, criteria: Sequence[VisibilityCriterion]) -> bool:
-    """The result of SubjectAccessReviews for one namespace."""
+def review(index: RoleIndex, user: User, key: Key, criteria: Sequence[VisibilityCriterion]) -> bool:
+    """The result of SubjectAccessReviews for one object."""
+
+    def name(criterion: VisibilityCriterion) -> str:
+        names = {NamedObjects.NAMESPACES: key.namespace, NamedObjects.OBJECTS: key.name, NamedObjects.NOTHING: ""}
+        return names[criterion.named]
+
     requests = (
         AccessAttributes(
             user=user,
             verb="get",
             group=criterion.group,
             resource=criterion.resource,
-            namespace=namespace,
-            name=namespace if criterion.by_name else "",
+            namespace=key.namespace,
+            name=name(criterion),
         )
         for criterion in criteria
     )
     return any(index.decide(attributes).allowed for attributes in requests)
 
 
-ComputeVisibility = Callable[[User, RoleIndex, Sequence[VisibilityCriterion]], VisibleNamespaces]
+ComputeVisibility = Callable[[User, RoleIndex, Sequence[VisibilityCriterion]], VisibleObjects]
 
 
 def differences(compute: ComputeVisibility, *, states: int) -> tuple[int, int, int]:
@@ -110,19 +129,32 @@ def differences(compute: ComputeVisibility, *, states: int) -> tuple[int, int, i
         for user in USERS:
             for criteria in ((TENANTS,), BOTH):
                 visible = compute(user, index, criteria)
-                for namespace in TENANT_NAMESPACES:
-                    expected = review(index, user, namespace, criteria)
+                for key in (Key(namespace, rng.choice(NAMES)) for namespace in TENANT_NAMESPACES):
+                    expected = review(index, user, key, criteria)
                     total += 1
                     allowed += expected
-                    wrong += is_visible(visible, namespace) != expected
+                    wrong += visible.includes(THINGS, key) != expected
     return wrong, total, allowed
 
 
-def test_visible_namespaces_agree_with_access_reviews() -> None:
-    wrong, total, allowed = differences(visible_namespaces, states=300)
+def test_visible_objects_agree_with_access_reviews() -> None:
+    wrong, total, allowed = differences(visible_objects, states=300)
     assert total >= 10_000
     assert 0.3 < allowed / total < 0.7
     assert wrong == 0
+
+
+def test_one_namespace_alone_gives_what_all_together_give() -> None:
+    rng = random.Random(8)
+    for _ in range(100):
+        index = random_index(rng)
+        for user, criteria in ((user, criteria) for user in USERS for criteria in ((TENANTS, NAMESPACES), BOTH)):
+            visible = visible_objects(user, index, criteria)
+            for namespace in TENANT_NAMESPACES:
+                everything = visible.namespaces is None or namespace in visible.namespaces
+                names = frozenset(key.name for key in visible.keys if key.namespace == namespace)
+                found = visible_in_namespace(user, index, criteria, namespace)
+                assert found == VisibleInNamespace(everything, names)
 
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -132,17 +164,17 @@ def _rules(change: Callable[[RbacRule], RbacRule]) -> Patch:
     """A mutant that sees changed rules."""
 
     def apply(patch: pytest.MonkeyPatch) -> None:
-        real = visible_namespaces_module._covers
-        patch.setattr(visible_namespaces_module, "_covers", lambda rule, criterion: real(change(rule), criterion))
+        real = visible_objects_module._covers
+        patch.setattr(visible_objects_module, "_covers", lambda rule, criterion: real(change(rule), criterion))
 
     return apply
 
 
 def _scope(change: Callable[[RoleScope, Iterable[RbacRule], Sequence[VisibilityCriterion]], RoleScope]) -> Patch:
     def apply(patch: pytest.MonkeyPatch) -> None:
-        real = visible_namespaces_module.role_scope
+        real = visible_objects_module.role_scope
         patch.setattr(
-            visible_namespaces_module,
+            visible_objects_module,
             "role_scope",
             lambda rules, criteria: change(real(rules, criteria), rules, criteria),
         )
@@ -151,14 +183,14 @@ def _scope(change: Callable[[RoleScope, Iterable[RbacRule], Sequence[VisibilityC
 
 
 def _subjects(change: Callable[[User], Iterable[Subject]]) -> Patch:
-    return lambda patch: patch.setattr(visible_namespaces_module, "subjects_of", change)
+    return lambda patch: patch.setattr(visible_objects_module, "subjects_of", change)
 
 
-def _bindings(keep: Callable[[RbacBinding], bool]) -> Patch:
+def _bindings(keep: Callable[[BoundRole], bool]) -> Patch:
     def apply(patch: pytest.MonkeyPatch) -> None:
-        real = visible_namespaces_module._scopes
+        real = visible_objects_module._scopes
         patch.setattr(
-            visible_namespaces_module,
+            visible_objects_module,
             "_scopes",
             lambda user, index, *rest: real(user, _FilteredLookup(index, keep), *rest),
         )
@@ -169,10 +201,10 @@ def _bindings(keep: Callable[[RbacBinding], bool]) -> Patch:
 @dataclass(frozen=True)
 class _FilteredLookup:
     index: RbacLookup
-    keep: Callable[[RbacBinding], bool]
+    keep: Callable[[BoundRole], bool]
 
-    def bindings_of(self, subject: Subject, namespace: str | None = None) -> Iterable[RbacBinding]:
-        return (each for each in self.index.bindings_of(subject, namespace) if self.keep(each))
+    def roles_of(self, subject: Subject, namespace: str | None = None) -> Iterable[BoundRole]:
+        return (each for each in self.index.roles_of(subject, namespace) if self.keep(each))
 
     def rules_of(self, key: RoleKey) -> Sequence[RbacRule] | None:
         return self.index.rules_of(key)
@@ -184,9 +216,9 @@ MUTANTS = {
     "the kind of a subject is ignored": _subjects(
         lambda user: [make_subject(kind, name) for kind in ("User", "Group") for name in (user.name, *user.groups)]
     ),
-    "ClusterRoleBindings are ignored": _bindings(lambda binding: bool(binding.namespace)),
-    "Roles are ignored": _bindings(lambda binding: not split_key(binding.role).namespace),
-    "ClusterRoles are ignored": _bindings(lambda binding: bool(split_key(binding.role).namespace)),
+    "ClusterRoleBindings are ignored": _bindings(lambda bound: bool(bound[0])),
+    "Roles are ignored": _bindings(lambda bound: not split_key(bound[1]).namespace),
+    "ClusterRoles are ignored": _bindings(lambda bound: bool(split_key(bound[1]).namespace)),
     "every binding makes its namespace visible, API-23": _scope(lambda found, rules, criteria: EVERYWHERE),
     "resourceNames are ignored": _scope(
         lambda found, rules, criteria: role_scope([replace(rule, names=()) for rule in rules], criteria)
@@ -200,12 +232,16 @@ MUTANTS = {
         lambda rule: replace(rule, resources=tuple(each for each in rule.resources if each != "*"))
     ),
     "only the first rule is used": _scope(lambda found, rules, criteria: role_scope(tuple(rules)[:1], criteria)),
-    "names of namespaces are ignored": _scope(lambda found, rules, criteria: found._replace(names=frozenset())),
+    "names of namespaces are ignored": _scope(lambda found, rules, criteria: found._replace(namespaces=frozenset())),
+    "names of objects are ignored": _scope(lambda found, rules, criteria: found._replace(names=frozenset())),
+    "names of objects show their namespace": _scope(
+        lambda found, rules, criteria: found._replace(everything=found.everything or bool(found.names))
+    ),
 }
 
 
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS.keys())
 def test_the_comparison_with_reviews_detects_a_mutant(mutant: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant(monkeypatch)
-    wrong, _, _ = differences(visible_namespaces, states=300)
+    wrong, _, _ = differences(visible_objects, states=300)
     assert wrong > 0
