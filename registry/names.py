@@ -54,6 +54,12 @@ GATEWAY_LABEL = f"{NAMESPACE_LABEL_PREFIX}gateway"
 GATEWAY_ATTACHED_BY_ANNOTATION = "cozystack.io/gateway-attached-by"
 NO_DELETE_LABEL = "platform.cozystack.io/no-delete"
 SCHEDULING_CLASS_LABEL = "scheduler.cozystack.io/scheduling-class"
+TENANT_ANNOTATION = "apps.cozystack.io/tenant"
+"""`<namespace>/<name>` of the Tenant for which we created the Namespace."""
+
+# Annotations of an object that Helm created.
+RELEASE_NAME_ANNOTATION = "meta.helm.sh/release-name"
+RELEASE_NAMESPACE_ANNOTATION = "meta.helm.sh/release-namespace"
 
 _NAME = re.compile(r"[a-z][a-z0-9]*")
 _NAME_RULE = (

@@ -38,7 +38,7 @@ def generated() -> Mapping[str, str]:
     documents = {"overlays/prerequisites/tenantgateway-crd.yaml": tenantgateway_crd()}
     documents["base/clusterrole-tenants-visible.yaml"] = _cluster_role(TENANTS_VISIBLE, TENANTS_VISIBLE_RULES)
     for name, rules in TENANT_ROLES.items():
-        level = name.removeprefix("cozy:tenant:")
+        level = name.removeprefix("cozy:").removeprefix("tenant:")
         documents[f"overlays/cozy-tenant-roles/clusterrole-{level}.yaml"] = _cluster_role(name, rules)
     texts = {path: _HEADER + yaml.safe_dump(each, sort_keys=False, width=120) for path, each in documents.items()}
     return {**texts, **_rights()}

@@ -1,8 +1,8 @@
 """Adds the finalizer to a Tenant's HelmRelease, and removes it after everything that belongs to the Tenant is deleted.
 
 The order of deletion is: child Tenants, the chart (by Flux), the TenantGateway with all its dependents, the Namespace,
-and the finalizer. The condition Terminating reports what the deletion is waiting for. Child Tenants are deleted only if
-the deletion includes them: everything else waits until they are gone.
+the Role by which its people see the Tenant, and the finalizer. The condition Terminating reports what the deletion is
+waiting for. Child Tenants are deleted only if the deletion includes them: everything else waits until they are gone.
 """
 
 from __future__ import annotations
@@ -94,6 +94,12 @@ class NamespaceCleanup(Protocol):
         ...
 
 
+class SelfAccessCleanup(Protocol):
+    async def remove(self, tenant: Key) -> None:
+        """Remove what lets the people of a Tenant see it. Raises the cluster's StatusError, and NotLeading."""
+        ...
+
+
 class FindingWriter(Protocol):
     async def write(self, observed: ObservedTenant, findings: Sequence[Finding]) -> None: ...
 
@@ -110,6 +116,7 @@ class TenantFinalizer:
         releases: ObjectLister,
         gateways: TenantGatewayStore,
         adopted_namespaces: NamespaceCleanup,
+        self_access: SelfAccessCleanup,
         status: FindingWriter,
     ) -> None:
         self._writer = writer
@@ -117,6 +124,7 @@ class TenantFinalizer:
         self._releases = releases
         self._gateways = gateways
         self._adopted_namespaces = adopted_namespaces
+        self._self_access = self_access
         self._status = status
 
     async def ensure(self, observed: ObservedTenant) -> bool:
@@ -136,6 +144,9 @@ class TenantFinalizer:
         if TENANT_FINALIZER not in _finalizers(observed.release):
             return
         pending = None if observed.tenant.is_root else await self._delete_in_order(observed)
+        if pending is None:
+            # last, so that its people see the Tenant to the end
+            pending = await self._remove_self_access(observed.tenant)
         if pending is None:
             await self._remove_finalizer(observed)
             return
@@ -238,6 +249,13 @@ class TenantFinalizer:
         except StatusError as e:
             return _rejected(e, f'namespace "{tenant.namespace}"')
         return PendingDeletion()
+
+    async def _remove_self_access(self, tenant: TenantSummary) -> PendingDeletion | None:
+        try:
+            await self._self_access.remove(tenant.key)
+        except StatusError as e:
+            return _rejected(e, f"the Role or RoleBinding of the tenant in {tenant.key.namespace}")
+        return None
 
     async def _remove_finalizer(self, observed: ObservedTenant) -> None:
         rest = [each for each in _finalizers(observed.release) if each != TENANT_FINALIZER]

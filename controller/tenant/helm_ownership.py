@@ -8,7 +8,7 @@ from typing import Literal
 
 from apiserver.meta.resource import Key, Object
 from controller.runtime.conditions import Finding
-from registry.names import release_name
+from registry.names import RELEASE_NAME_ANNOTATION, RELEASE_NAMESPACE_ANNOTATION, release_name
 from registry.tenant.summary import TenantSummary
 
 ChartMode = Literal["none", "flux"]
@@ -16,8 +16,6 @@ ChartMode = Literal["none", "flux"]
 
 CHART_CONFLICT = "ChartConflict"
 MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
-RELEASE_NAME_ANNOTATION = "meta.helm.sh/release-name"
-RELEASE_NAMESPACE_ANNOTATION = "meta.helm.sh/release-namespace"
 OURS = "tenant-controller"
 
 

@@ -71,10 +71,10 @@ class ManagedKind:
 class ObjectDigests(ProjectionByNamespace[int]):
     """A handler of an informer that stores digests, not objects: ten thousand Tenants have ninety thousand objects.
 
-    `on_change` is called with the Namespace of an object whose digest has changed.
+    `on_change` is called with the key of an object whose digest has changed.
     """
 
-    def __init__(self, kind: ManagedKind, *, on_change: Callable[[str], None]) -> None:
+    def __init__(self, kind: ManagedKind, *, on_change: Callable[[Key], None]) -> None:
         super().__init__(self._packed_digest, on_change=on_change)
         self.kind = kind
 

@@ -13,11 +13,16 @@ from enum import Enum
 from typing import Any
 
 from apiserver.meta.resource import Key, Object
-from controller.tenant.helm_ownership import MANAGED_BY_LABEL, RELEASE_NAME_ANNOTATION, RELEASE_NAMESPACE_ANNOTATION
-from registry.names import NO_DELETE_LABEL, release_name
+from controller.tenant.helm_ownership import MANAGED_BY_LABEL
+from registry.names import (
+    NO_DELETE_LABEL,
+    RELEASE_NAME_ANNOTATION,
+    RELEASE_NAMESPACE_ANNOTATION,
+    TENANT_ANNOTATION,
+    release_name,
+)
 from registry.tenant.summary import TenantSummary
 
-TENANT_ANNOTATION = "apps.cozystack.io/tenant"
 UID_ANNOTATION = "apps.cozystack.io/tenant-uid"
 CREATED_ANNOTATION = "apps.cozystack.io/tenant-namespace-made"
 ADOPT_ANNOTATION = "apps.cozystack.io/adopt"

@@ -9,7 +9,7 @@ from typing import Protocol
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key
 from controller.runtime.conditions import Finding
-from controller.tenant.finalizer import TenantFinalizer
+from controller.tenant.finalizer import SelfAccessCleanup, TenantFinalizer
 from controller.tenant.helm_ownership import merge_chart_conflicts
 from controller.tenant.namespace_step import NAMESPACE_READY
 from controller.tenant.observe import ObservedTenant, TenantObserver
@@ -48,8 +48,10 @@ class TenantReconciler:
         finalizer: TenantFinalizer,
         steps: Sequence[Step],
         content_steps: Sequence[Step] = (),
+        self_access: SelfAccessCleanup,
         status: TenantStatusWriter,
     ) -> None:
+        self._self_access = self_access
         self._cleanup = cleanup
         self._observer = observer
         self._finalizer = finalizer
@@ -61,6 +63,7 @@ class TenantReconciler:
         await self._cleanup.run(key)
         observed = self._observer.observe(key)
         if observed is None:
+            await self._self_access.remove(key)
             return
         if observed.tenant.terminating:
             await self._finalizer.finalize(observed)

@@ -14,6 +14,7 @@ from apiserver.meta.resource import Object
 from controller.runtime.apply import ClusterWriter
 from controller.runtime.conditions import Finding, build_conditions, find_condition, is_stale
 from controller.runtime.event_recorder import Recorder, Regarding
+from controller.tenant.bound_roles import ACCESS_READY
 from controller.tenant.event_messages import events_for_conditions
 from controller.tenant.finalizer import TERMINATING
 from controller.tenant.helm_ownership import ChartMode
@@ -73,8 +74,8 @@ def _to_text(status: Object) -> str:
 
 
 def _ready(findings: Sequence[Finding], release: Object, chart: ChartMode) -> list[Finding]:
-    """The condition Ready: False if the Namespace is not ready or the cluster has rejected a write. If Flux installs
-    the chart, there is no finding otherwise: Flux's own condition Ready is shown."""
+    """The condition Ready: False if the Namespace is not ready, the cluster has rejected a write, or a role is missing.
+    If Flux installs the chart, there is no finding otherwise: Flux's own condition Ready is shown."""
     by_type = {each.type: each for each in findings}
     if (terminating := by_type.get(TERMINATING)) is not None:
         return [Finding("Ready", "False", TERMINATING, terminating.message)]
@@ -82,6 +83,8 @@ def _ready(findings: Sequence[Finding], release: Object, chart: ChartMode) -> li
         return [Finding("Ready", namespace.status, namespace.reason, namespace.message)]
     if rejected := [each for each in findings if (each.status, each.reason) == ("False", REFUSED)]:
         return [Finding("Ready", "False", REFUSED, "; ".join(each.message for each in rejected))]
+    if (access := by_type.get(ACCESS_READY)) is not None and access.status == "False":
+        return [Finding("Ready", "False", access.reason, access.message)]
     if chart == "none":
         return [Finding("Ready", "True", "Reconciled", "the tenant is up to date")]
     flux_ready = find_condition((release.get("status") or {}).get("conditions"), "Ready")

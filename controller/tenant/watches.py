@@ -181,9 +181,9 @@ class TenantEnqueuer:
         self.tree = tree
         self.add = enqueue
 
-    def enqueue_owner(self, namespace: str) -> None:
-        """Enqueue the Tenant that has this workload namespace."""
-        owner = self.tree.by_namespace(namespace)
+    def enqueue_owner(self, key: Key) -> None:
+        """Enqueue the Tenant in whose workload namespace this object is."""
+        owner = self.tree.by_namespace(key.namespace)
         if owner is not None:
             self.add(owner.key)
 
@@ -195,3 +195,7 @@ class TenantEnqueuer:
             self.add(owner.key)
         for child in self.tree.children(namespace):
             self.add(child.key)
+
+    def enqueue_all(self) -> None:
+        for tenant in self.tree:
+            self.add(tenant.key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from apiserver.meta.resource import Object
+from apiserver.meta.resource import Key, Object
 from controller.runtime.conditions import Finding, join_limited
 from controller.tenant.observe import ObservedTenant
 from registry.cluster.event_handlers import ProjectionByNamespace
@@ -32,7 +32,7 @@ def is_operational(monitor: Object) -> bool | None:
 class WorkloadIndex:
     """The index of Services with an external address, and of WorkloadMonitors if the cluster serves that kind."""
 
-    def __init__(self, *, on_change: Callable[[str], None]) -> None:
+    def __init__(self, *, on_change: Callable[[Key], None]) -> None:
         self.services = ProjectionByNamespace(
             lambda service: has_external_address(service) or None, on_change=on_change
         )

@@ -113,10 +113,10 @@ class ProjectionStore(SyncingHandler, Generic[V]):
 class ProjectionByNamespace(SyncingHandler, Generic[V]):
     """Stores a projection of each object, grouped by namespace; `project` returns None to ignore an object.
 
-    `on_change` is called with the namespace of an object whose projection changed.
+    `on_change` is called with the key of an object whose projection changed.
     """
 
-    def __init__(self, project: Callable[[Object], V | None], *, on_change: Callable[[str], None]) -> None:
+    def __init__(self, project: Callable[[Object], V | None], *, on_change: Callable[[Key], None]) -> None:
         self._project = project
         self._on_change = on_change
         self._values: dict[str, dict[str, V]] = {}
@@ -144,7 +144,7 @@ class ProjectionByNamespace(SyncingHandler, Generic[V]):
 
     def _sync(self, key: Key, obj: Object | None) -> None:
         if self.put(key, None if obj is None else self._project(obj)):
-            self._on_change(key.namespace)
+            self._on_change(key)
 
 
 class RelistListener(NoOpEventHandler):

@@ -1,6 +1,7 @@
-"""The ClusterRoles cozy:tenant:* that the members of a tenant are bound to in its namespace (R-020 to R-026).
+"""The ClusterRoles cozy:tenant and cozy:tenant:* that the people of a tenant and of its ancestors are bound to in its
+namespace (R-020 to R-026).
 
-None of them may write Namespaces, Gateways, routes, TenantGateways or Packages: members change the platform through
+None of them may write Namespaces, Gateways, routes, TenantGateways or Packages: people change the platform through
 Tenants only.
 """
 
@@ -15,14 +16,14 @@ _READ = ("get", "list", "watch")
 _WRITE = ("create", "update", "patch", "delete")
 _CORE_GROUP = "core.cozystack.io"
 
-_VIEW = (
-    RbacRule(verbs=_READ, groups=(GROUP,), resources=(ALL,)),
+_EVERYONE = (
     RbacRule(verbs=_READ, groups=(_CORE_GROUP,), resources=("tenantnamespaces", "tenantmodules")),
-    RbacRule(
-        verbs=_READ,
-        groups=("",),
-        resources=("pods", "services", "events", "persistentvolumeclaims", "resourcequotas", "limitranges"),
-    ),
+    RbacRule(verbs=_READ, groups=("",), resources=("resourcequotas", "limitranges")),
+)
+_VIEW = (
+    *_EVERYONE,
+    RbacRule(verbs=_READ, groups=(GROUP,), resources=(ALL,)),
+    RbacRule(verbs=_READ, groups=("",), resources=("pods", "services", "events", "persistentvolumeclaims")),
     RbacRule(verbs=_READ, groups=("events.k8s.io",), resources=("events",)),
     RbacRule(verbs=_READ, groups=("gateway.networking.k8s.io",), resources=("gateways", "httproutes", "tlsroutes")),
 )
@@ -49,6 +50,7 @@ TENANTS_VISIBLE_RULES: Sequence[RbacRule] = (
 )
 
 TENANT_ROLES: Mapping[str, Sequence[RbacRule]] = {
+    "cozy:tenant": _EVERYONE,
     "cozy:tenant:view": _VIEW,
     "cozy:tenant:use": _USE,
     "cozy:tenant:admin": _ADMIN,

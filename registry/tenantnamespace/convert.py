@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from apiserver.meta.resource import Column, Object, Resource
-from registry.names import ANCESTOR_LABEL_PREFIX
+from collections.abc import Sequence
+
+from apiserver.meta.resource import Column, Key, Object, Resource
+from registry.names import (
+    ANCESTOR_LABEL_PREFIX,
+    HOST_LABEL,
+    RELEASE_NAME_ANNOTATION,
+    RELEASE_NAMESPACE_ANNOTATION,
+    ROOT_NAME,
+    ROOT_NAMESPACE,
+    TENANT_ANNOTATION,
+    tenant_name,
+)
 
 GROUP = "core.cozystack.io"
 VERSION = "v1alpha1"
@@ -11,6 +22,20 @@ KIND = "TenantNamespace"
 PLURAL = "tenantnamespaces"
 
 _SHOWN = ("name", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "labels")
+
+
+_STATUS: Object = {
+    "type": "object",
+    "description": "The Tenant of the namespace.",
+    "properties": {
+        "tenant": {"type": "string", "description": "The name of the Tenant."},
+        "parent": {
+            "type": "string",
+            "description": "The namespace of the parent, in which the Tenant lies. The root has none.",
+        },
+        "host": {"type": "string", "description": "The effective host of the Tenant."},
+    },
+}
 
 
 def is_tenant_namespace(namespace: Object) -> bool:
@@ -23,11 +48,27 @@ def is_tenant_namespace(namespace: Object) -> bool:
 def to_tenant_namespace(namespace: Object) -> Object:
     """The TenantNamespace of a Namespace. It depends on nothing else, so equal versions have equal content."""
     metadata = namespace["metadata"]
+    tenant = _tenant(metadata)
+    parent = "" if tenant.namespace == metadata["name"] else tenant.namespace
+    status = {"tenant": tenant.name, "parent": parent, "host": (metadata.get("labels") or {}).get(HOST_LABEL)}
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": KIND,
         "metadata": {field: metadata[field] for field in _SHOWN if metadata.get(field)},
+        "status": {field: value for field, value in status.items() if value},
     }
+
+
+def _tenant(metadata: Object) -> Key:
+    """The Tenant of a Namespace, as its annotations name it: ours, or those of its chart. Empty if they do not."""
+    if metadata["name"] == ROOT_NAMESPACE:
+        return Key(ROOT_NAMESPACE, ROOT_NAME)
+    annotations = metadata.get("annotations") or {}
+    namespace, slash, name = annotations.get(TENANT_ANNOTATION, "").partition("/")
+    if slash:
+        return Key(namespace, name)
+    found = tenant_name(annotations.get(RELEASE_NAME_ANNOTATION, ""))
+    return Key(annotations.get(RELEASE_NAMESPACE_ANNOTATION, ""), found) if found else Key("", "")
 
 
 def tenant_namespace_resource() -> Resource:
@@ -42,10 +83,18 @@ def tenant_namespace_resource() -> Resource:
             "TenantNamespace is a tenant's namespace that is visible to the caller, who may get Tenants in it or "
             "get the Namespace itself. It is read-only."
         ),
-        columns=(Column("Status", description="Active, or Terminating while it is being deleted."),),
+        properties={"status": _STATUS},
+        columns=(
+            Column("Status", description="Active, or Terminating while it is being deleted."),
+            Column("Tenant", description="The name of the Tenant.", priority=1),
+            Column("Host", description="The effective host of the Tenant.", priority=1),
+            Column("Parent", description="The namespace of the parent, in which the Tenant lies.", priority=1),
+        ),
         cells=_cells,
     )
 
 
-def _cells(obj: Object) -> tuple[str]:
-    return ("Terminating" if obj["metadata"].get("deletionTimestamp") else "Active",)
+def _cells(obj: Object) -> Sequence[str]:
+    status = obj.get("status") or {}
+    phase = "Terminating" if obj["metadata"].get("deletionTimestamp") else "Active"
+    return phase, *(status.get(field, "") for field in ("tenant", "host", "parent"))

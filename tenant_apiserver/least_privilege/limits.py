@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from controller.tenant.helm_ownership import MANAGED_BY_LABEL
-from controller.tenant.rbac_step import LEVELS, ROLE
+from controller.tenant.rbac_step import ROLE
+from controller.tenant.rbac_subjects import LEVELS
+from controller.tenant.self_access import SELF_ROLE_PREFIX, VERBS
 from controller.tenantgateway.names import CONTROLLER_NAME
 from registry.names import (
     ANCESTOR_LABEL_PREFIX,
@@ -28,8 +30,6 @@ from registry.tenantgateway.types import GROUP as TENANTGATEWAY_GROUP
 from registry.tenantgateway.types import KIND as TENANTGATEWAY_KIND
 from tenant_apiserver.least_privilege.right import Installation, Limit
 
-SELF_ROLE_PREFIX = "cozy:tenant-self:"
-"""Roles of this name let a user see the own Tenant. They are not written yet."""
 _HELM_ANNOTATIONS = "meta.helm.sh/"
 _OUR_ANNOTATIONS = "apps.cozystack.io/"
 _NAME_LABEL = "kubernetes.io/metadata.name"
@@ -106,46 +106,77 @@ def service_account_limits() -> Sequence[Limit]:
 
 def role_binding_limits() -> Sequence[Limit]:
     cluster_role = f"object.roleRef.name == '{ROLE}' || object.roleRef.name.startsWith('{ROLE}:')"
-    own_role = f"object.roleRef.kind == 'Role' && object.roleRef.name.startsWith('{SELF_ROLE_PREFIX}')"
-    group = (
-        f"subject.kind == 'Group' && subject.name in {list(LEVELS)}.map(level, variables.namespaceName + '-' + level)"
+    own_role = (
+        f"object.roleRef.kind == 'Role' && object.roleRef.name.startsWith('{SELF_ROLE_PREFIX}') && "
+        "object.roleRef.name == object.metadata.name"
     )
+    group = f"subject.kind == 'Group' && ({_of_own_role(_OWN_GROUP)} || {_of_cluster_role(_family_group())})"
     account = (
-        f"subject.kind == 'ServiceAccount' && subject.name == subject.namespace && (subject.name == '{ROOT_NAMESPACE}' "
-        "|| (variables.namespaceName + '-').startsWith(subject.name + '-'))"
+        "subject.kind == 'ServiceAccount' && subject.name == subject.namespace && "
+        f"({_of_own_role(_OWN_ACCOUNT)} || {_of_cluster_role(_FAMILY_ACCOUNT)})"
     )
-    subjects = (
-        "object.roleRef.kind == 'Role' || object.?subjects.orValue([]).all(subject, "
-        f"subject in variables.oldSubjects || {group} || {account})"
-    )
+    subjects = f"object.?subjects.orValue([]).all(subject, subject in variables.oldSubjects || {group} || {account})"
+    tenant = f"object.roleRef.name.substring({len(SELF_ROLE_PREFIX)})"
     return (
         Limit(
             expression=f"object.roleRef.kind == 'ClusterRole' && ({cluster_role}) || {own_role}",
-            message=f"only the ClusterRoles {ROLE} and {ROLE}:* and Roles {SELF_ROLE_PREFIX}* may be bound",
+            message=f"only the ClusterRoles {ROLE} and {ROLE}:* may be bound, and Roles {SELF_ROLE_PREFIX}* by a "
+            "RoleBinding of their name",
         ),
         Limit(
-            variables={"oldSubjects": "oldObject == null ? [] : oldObject.?subjects.orValue([])"},
+            variables={
+                "oldSubjects": "oldObject == null ? [] : oldObject.?subjects.orValue([])",
+                # the workload namespace of the Tenant that the Role names
+                "ownNamespace": f"variables.namespaceName == '{ROOT_NAMESPACE}' ? '{NAMESPACE_PREFIX}' + {tenant} : "
+                f"variables.namespaceName + '-' + {tenant}",
+            },
             expression=subjects,
-            message="a role is bound only to the groups of the namespace, and to the ServiceAccounts of the tenant and "
-            "its ancestors",
+            message="a role is bound only to the groups and the ServiceAccounts of the tenant and its ancestors, and "
+            "the Role of one Tenant to its own",
         ),
     )
 
 
+_OWN_GROUP = f"subject.name in {list(LEVELS)}.map(level, variables.ownNamespace + '-' + level)"
+_OWN_ACCOUNT = "subject.name == variables.ownNamespace"
+_FAMILY_ACCOUNT = (
+    f"(subject.name == '{ROOT_NAMESPACE}' || subject.name.startsWith('{NAMESPACE_PREFIX}') && "
+    "(variables.namespaceName + '-').startsWith(subject.name + '-'))"
+)
+
+
+def _family_group() -> str:
+    """The name of a group is that of a namespace, a dash and a level."""
+    namespace_and_dash = "subject.name.substring(0, subject.name.size() - level.size())"
+    ancestor = (
+        f"subject.name == '{ROOT_NAMESPACE}-' + level || subject.name != '{NAMESPACE_PREFIX}' + level && "
+        f"(variables.namespaceName + '-').startsWith({namespace_and_dash})"
+    )
+    return f"{list(LEVELS)}.exists(level, subject.name.endsWith('-' + level) && ({ancestor}))"
+
+
+def _of_own_role(condition: str) -> str:
+    return f"object.roleRef.kind == 'Role' && {condition}"
+
+
+def _of_cluster_role(condition: str) -> str:
+    return f"object.roleRef.kind == 'ClusterRole' && {condition}"
+
+
 def role_limits() -> Sequence[Limit]:
-    """A Role that lets a user see one Tenant."""
+    """A Role that lets people see their own Tenant, which has its name."""
     rule = " && ".join(
         (
             f"object.rules[0].apiGroups == ['{GROUP}']",
             "object.rules[0].resources == ['tenants']",
-            "object.rules[0].?resourceNames.orValue([]).size() == 1",
-            "object.rules[0].verbs.all(verb, verb in ['get', 'list', 'watch'])",
+            f"object.rules[0].?resourceNames.orValue([]) == [object.metadata.name.substring({len(SELF_ROLE_PREFIX)})]",
+            f"object.rules[0].verbs.all(verb, verb in {list(VERBS)})",
         )
     )
     return (
         Limit(
             expression=f"object.?rules.orValue([]).size() == 1 && {rule}",
-            message="a Role has one rule, which allows to get, list and watch one Tenant by name",
+            message="a Role has one rule, which allows to get, list and watch the Tenant that it is named after",
         ),
     )
 

@@ -19,9 +19,10 @@ from collections.abc import Sequence
 from admission.tenant.claims.claim_lease import NAME as CLAIMS_LEASE
 from controller.tenant.quota_step import LIMIT_RANGE_NAME, QUOTA_NAME
 from controller.tenant.rbac_step import ROLES
+from controller.tenant.self_access import SELF_ROLE_PREFIX
 from controller.tenant.tenantgateway_step import TENANTGATEWAY_NAME
 from controller.tenant.values_secret_step import SECRET_NAME as VALUES_SECRET
-from registry.names import NAMESPACE_PREFIX
+from registry.names import GROUP, NAMESPACE_PREFIX
 from registry.tenant.release_settings import ReleaseSettings
 from tenant_apiserver.certificates.cluster_secret import SECRET_NAME as SERVING_SECRET
 from tenant_apiserver.certificates.delegated_authentication import NAME, NAMESPACE
@@ -51,6 +52,7 @@ _READ_AGAIN = {
     "get": "tests/controller/runtime/test_apply.py::"
     "test_a_foreign_object_that_the_cache_has_not_seen_is_not_written_either"
 }
+_PRIVILEGE = "tests/e2e/privilege/test_rights_are_used.py"
 _TENANTS = f"namespaces {NAMESPACE_PREFIX}*"
 
 
@@ -185,9 +187,10 @@ RIGHTS: Sequence[Right] = (
         verbs=[*_READ, "create", "patch", "delete"],
         place=_in_tenants(),
         limits=limits.role_binding_limits(),
-        why=f"The groups and accounts of a tenant are bound to {ROLES[0]} and {ROLES[0]}:* in its Namespace.",
-        remains="Remove any RoleBinding in the Namespaces of tenants. Give the accounts of a tenant's ancestors, and "
-        "the tenant's own groups, any of these roles there; nobody else.",
+        why=f"The groups and accounts of a tenant and its ancestors are bound to {ROLES[0]} and {ROLES[0]}:* in its "
+        "Namespace, and those of a tenant to the Role of its own Tenant.",
+        remains="Remove any RoleBinding in the Namespaces of tenants. Give the groups and accounts of a tenant and its "
+        "ancestors any of these roles there; nobody else.",
     ),
     Right(
         role=CLUSTER_ROLE,
@@ -197,17 +200,28 @@ RIGHTS: Sequence[Right] = (
         names=list(ROLES),
         why="A RoleBinding to a role with rights that the server does not have itself needs this verb.",
         remains="Nothing more: RoleBindings are limited as above, and ClusterRoleBindings it cannot write.",
-        proofs={"bind": "tests/e2e/privilege/test_rights_are_used.py::test_bindings_need_the_verb_bind"},
+        proofs={"bind": f"{_PRIVILEGE}::test_bindings_need_the_verb_bind"},
     ),
     Right(
         role=CLUSTER_ROLE,
         group=_RBAC,
         resources=["roles"],
-        verbs=[],
-        place=_in_tenants(f"variables.name.startsWith('{limits.SELF_ROLE_PREFIX}')", f"{limits.SELF_ROLE_PREFIX}*"),
+        verbs=[*_READ, "create", "patch", "delete"],
+        place=_in_tenants(f"variables.name.startsWith('{SELF_ROLE_PREFIX}')", f"{SELF_ROLE_PREFIX}*"),
         limits=limits.role_limits(),
-        why="No right: this limits what a later version may write.",
-        remains="Nothing.",
+        why="A Role lets the people of a tenant see their own Tenant, which lies in the parent's Namespace. Visibility "
+        "is computed from all Roles.",
+        remains="Remove such a Role. Know who may do what.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group=GROUP,
+        resources=["tenants"],
+        verbs=_READ,
+        proofs=dict.fromkeys(_READ, f"{_PRIVILEGE}::test_roles_need_the_rights_that_they_give"),
+        why="Kubernetes lets an account write a Role only if it has the rights in it. The server never reads Tenants "
+        "through its API.",
+        remains="Read all Tenants, which it can do as HelmReleases anyway.",
     ),
     Right(
         role=CLUSTER_ROLE,
@@ -317,9 +331,10 @@ RIGHTS: Sequence[Right] = (
     Right(
         role=CLUSTER_ROLE,
         group=_RBAC,
-        resources=["roles", "clusterroles", "clusterrolebindings"],
+        resources=["clusterroles", "clusterrolebindings"],
         verbs=["list", "watch"],
-        why="Visibility is computed from the cluster's RBAC objects; rolebindings are above.",
+        why="Visibility is computed from the cluster's RBAC objects; roles and rolebindings are above. A Tenant whose "
+        "people are bound to a missing ClusterRole is not ready.",
         remains="Know who may do what.",
     ),
     Right(

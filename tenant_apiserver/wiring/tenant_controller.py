@@ -18,7 +18,7 @@ from controller.tenant.finalizer import ParentDeletionHandler, TenantFinalizer
 from controller.tenant.gateway_ready_step import GatewayReadyStep
 from controller.tenant.host_conflict_step import HostConflictStep
 from controller.tenant.managed_objects import ContentWriter
-from controller.tenant.namespace_content_steps import content_steps
+from controller.tenant.namespace_content_steps import content_steps, self_access
 from controller.tenant.namespace_step import NamespaceStep
 from controller.tenant.observe import TenantObserver
 from controller.tenant.orphaned_namespaces import OrphanedNamespaceCleanup
@@ -105,6 +105,7 @@ def _new_reconciler(
     adopted_namespaces = AdoptedNamespaceCleanup(
         writer=writer, contents=content_writer, add_handler=partial(_add_handler, informers)
     )
+    own_tenants = self_access(contents=content_writer, enqueuer=enqueuer, add_handler=adopted_namespaces.add_handler)
     external_ips = state.workloads.external_ips
     status = TenantStatusWriter(
         writer=writer, now=now, chart=contents.chart, external_ips=external_ips, recorder=recorder
@@ -118,6 +119,7 @@ def _new_reconciler(
             releases=releases,
             gateways=state.gateways,
             adopted_namespaces=adopted_namespaces,
+            self_access=own_tenants,
             status=status,
         ),
         steps=_steps(NamespaceStep(writer=writer, now=now, chart=contents.chart), state),
@@ -126,7 +128,9 @@ def _new_reconciler(
             enqueuer=enqueuer,
             add_handler=adopted_namespaces.add_handler,
             settings=replace(contents, served=lambda: informers.is_served(TENANTGATEWAYS)),
+            self_access=own_tenants,
         ),
+        self_access=own_tenants,
         status=status,
     )
 

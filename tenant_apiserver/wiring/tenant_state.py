@@ -30,9 +30,10 @@ def tenant_state(
     writer: ClusterWriter,
     tree: TenantTree,
     enqueue: Callable[[Key], None],
-    on_change: Callable[[str], None],
+    on_change: Callable[[Key], None],
 ) -> TenantState:
-    """`on_change` is called with a namespace whose Tenant has to be reconciled. Kinds may be served later."""
+    """`on_change` is called with the key of a changed object: the Tenant of its namespace has to be reconciled. Some
+    kinds may be served later."""
     state = TenantState(
         gateways=GatewayIndex(writer=writer, tree=tree, enqueue=enqueue), workloads=WorkloadIndex(on_change=on_change)
     )

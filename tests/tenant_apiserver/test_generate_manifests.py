@@ -13,6 +13,8 @@ import pytest
 import yaml
 
 from admission.tenant.host_policy import TRUSTED_GROUPS
+from controller.tenant.rbac_step import ROLES
+from registry.tenant.cluster_roles import TENANT_ROLES
 from tenant_apiserver import __version__
 from tenant_apiserver import generate_manifests as manifests
 from tenant_apiserver.certificates.cluster_secret import SECRET_NAME
@@ -221,19 +223,27 @@ def test_cert_manager_changes_nothing_about_the_policies() -> None:
 
 @pytest.mark.parametrize("directory", INSTALLATIONS)
 def test_an_installation_contains_nothing_that_others_may_share(directory: str) -> None:
-    """Whoever deletes with its files destroys nothing of others."""
+    """Whoever deletes with its files destroys nothing of others, except for the roles of tenants."""
     kinds = {each["kind"] for each in built(directory)}
     assert kinds.isdisjoint({"Namespace", "CustomResourceDefinition", "APIService"})
 
 
 @pytest.mark.parametrize("directory", [*INSTALLATIONS, "overlays/register", "overlays/network-policy"])
 def test_everything_that_is_removed_has_the_label_by_which_it_is(directory: str) -> None:
-    assert [each for each in built(directory) if not PART_OF.items() <= each["metadata"]["labels"].items()] == []
+    """Everything but the roles of tenants, which Cozystack has, too."""
+    found = [each for each in built(directory) if each["metadata"]["name"] not in TENANT_ROLES]
+    assert [each for each in found if not PART_OF.items() <= each["metadata"]["labels"].items()] == []
 
 
 def test_the_prerequisites_and_the_roles_of_tenants_are_not_removed() -> None:
     for overlay in ("overlays/prerequisites", "overlays/cozy-tenant-roles"):
         assert [each for each in built(overlay) if "labels" in each["metadata"]] == []
+
+
+@pytest.mark.parametrize("directory", INSTALLATIONS)
+def test_an_installation_has_every_role_that_tenants_people_are_bound_to(directory: str) -> None:
+    roles = {each["metadata"]["name"]: each for each in built(directory) if each["kind"] == "ClusterRole"}
+    assert {role: "labels" in roles[role]["metadata"] for role in ROLES} == dict.fromkeys(ROLES, False)
 
 
 def test_the_network_policy_selects_the_pods_and_lets_requests_in() -> None:
@@ -261,7 +271,9 @@ def test_one_patch_limits_an_account_of_another_name(tmp_path: Path) -> None:
 
 
 def test_no_rule_has_a_wildcard() -> None:
-    rules = [rule for each in built(".") for rule in each.get("rules") or ()]
+    """Except for tenants' people, who may read and write all applications."""
+    own = [each for each in built(".") if each["metadata"]["name"] not in TENANT_ROLES]
+    rules = [rule for each in own for rule in each.get("rules") or ()]
     assert rules
     assert [rule for rule in rules if "*" in {*rule.get("apiGroups", ()), *rule["resources"], *rule["verbs"]}] == []
 

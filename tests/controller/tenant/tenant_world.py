@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -25,8 +25,9 @@ from controller.runtime.write_gate import OpenGate
 from controller.tenant.managed_objects import ObjectDigests
 from controller.tenant.values_secret_step import InheritedValues
 from registry.cluster.informer_factory import InformerFactory
-from registry.cluster.interface import HELMRELEASES, MERGE_PATCH, NAMESPACES, SECRETS, ClusterResource
+from registry.cluster.interface import CLUSTERROLES, HELMRELEASES, MERGE_PATCH, NAMESPACES, SECRETS, ClusterResource
 from registry.names import CASCADE_ANNOTATION, release_name, stored_key
+from registry.tenant.cluster_roles import TENANT_ROLES
 from registry.tenant.convert import to_tenant
 from tenant_apiserver.wiring.controllers import ControllerContext, root_controller
 from tenant_apiserver.wiring.tenant_api import tenant_api
@@ -70,8 +71,13 @@ class World:
         *,
         settings: Mapping[str, Any] | None = None,
         root_host: str = ROOT_HOST,
+        without_roles: Sequence[str] = (),
     ) -> None:
+        """`without_roles` are ClusterRoles of tenants that do not exist."""
         self.cluster = cluster or FakeCluster()
+        for role in set(TENANT_ROLES) - set(without_roles):
+            if self.cluster.peek(CLUSTERROLES, "", role) is None:
+                self.cluster.add(CLUSTERROLES, {"metadata": {"name": role}})
         self.settings = Settings(PlatformSettings.model_validate(settings or {}))
         self.events = RecordedEvents()
         self.now = NOW

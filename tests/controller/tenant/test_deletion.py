@@ -72,8 +72,14 @@ async def test_children_are_deleted_first_then_the_namespace_and_last_the_tenant
         ("HelmRelease", "tenant-beta"),
         ("HelmRelease", "tenant-c"),
         ("Namespace", "tenant-alpha-beta-c"),
+        ("RoleBinding", "cozy:tenant-self:c"),
+        ("Role", "cozy:tenant-self:c"),
         ("Namespace", "tenant-alpha-beta"),
+        ("RoleBinding", "cozy:tenant-self:beta"),
+        ("Role", "cozy:tenant-self:beta"),
         ("Namespace", "tenant-alpha"),
+        ("RoleBinding", "cozy:tenant-self:alpha"),
+        ("Role", "cozy:tenant-self:alpha"),
     ]
     remaining = [tenant.key.name for tenant in world.tree]
     assert remaining == ["root"]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from registry.rbac.role_index import to_policy_rule
+from registry.tenant.cluster_roles import TENANTS_VISIBLE
 from registry.tenantgateway.types import tenantgateway_crd
 from tenant_apiserver.least_privilege.right import Right
 from tenant_apiserver.least_privilege.rights import CLUSTER_ROLE, RIGHTS
@@ -106,6 +107,30 @@ def test_bindings_need_the_verb_bind(kube: KubeCluster, unique: str) -> None:
         for without in ((), ("clusterroles",)):
             user = f"{unique}-{number}-{len(without)}"
             assert _is_allowed(kube.client(), user, kube.client(user), path, body, *without) == (not without), name
+
+
+def test_roles_need_the_rights_that_they_give(kube: KubeCluster, unique: str) -> None:
+    """The server never reads Tenants through the API, but Kubernetes lets nobody grant what they do not have. The role
+    that lets everyone list them may have been removed."""
+    path = f"/apis/{RBAC}/v1/namespaces/{ROOT}/roles"
+    everyone = f"/apis/{RBAC}/v1/clusterrolebindings/{TENANTS_VISIBLE}"
+    body = kube.client().get(everyone).expect(200)
+    kube.client().request("DELETE", everyone).expect(200)
+    try:
+        _assert_every_verb_is_needed(kube, unique, path)
+    finally:
+        metadata = {"name": TENANTS_VISIBLE, "labels": body["metadata"].get("labels", {})}
+        restored = {"metadata": metadata, "roleRef": body["roleRef"], "subjects": body["subjects"]}
+        kube.client().request("POST", everyone.rpartition("/")[0], restored).expect(201)
+
+
+def _assert_every_verb_is_needed(kube: KubeCluster, unique: str, path: str) -> None:
+    rule = {"apiGroups": ["apps.cozystack.io"], "resources": ["tenants"], "resourceNames": [unique]}
+    for verb in ("get", "list", "watch"):
+        body = {"metadata": {"name": f"cozy:tenant-self:{unique}"}, "rules": [{**rule, "verbs": [verb]}]}
+        for without in ((), ("tenants",)):
+            user = f"{unique}-{verb}-{len(without)}"
+            assert _is_allowed(kube.client(), user, kube.client(user), path, body, *without) == (not without), verb
 
 
 def test_owned_objects_need_the_right_to_the_owners_finalizers(

@@ -71,6 +71,9 @@ class EveryRight:
         )
         self._patch(use, {"subjects": []})
         self._wait("subjects are restored", lambda: self._is(use, lambda each: bool(each.get("subjects"))))
+        own = f"/apis/{RBAC}/v1/namespaces/{ROOT}/roles/cozy:tenant-self:{name}"
+        self._patch(own, {"rules": []})
+        self._wait("the Role of the own Tenant is restored", lambda: self._is(own, lambda each: bool(each["rules"])))
         tenant = self._tenants.get(name)
         tenant["spec"]["resourceQuotas"] = {"cpu": "5"}
         self._update(tenant)
@@ -198,7 +201,11 @@ class EveryRight:
         """After an outage, each informer sends a small list before it watches again."""
         self._kube.kube_apiserver.restart()
         self._wait("kube-apiserver is back", self._is_back)
-        self._tenants.create_with_namespace()
+        # its cache of HelmReleases may still be empty, and it then answers 429
+        name = self._tenants.new_name()
+        path, body = tenants_path(ROOT), manifest(name)
+        self._wait("Tenants are created", lambda: self._client.request("POST", path, body).status in (201, 409))
+        self._tenants.wait_for_namespace(f"tenant-{name}")
 
     def _is_back(self) -> bool:
         try:

@@ -10,7 +10,8 @@ from apiserver.meta.resource import Object
 
 ACCOUNT = "system:serviceaccount:cozy-system:tenant-apiserver"
 TENANT, OTHER, HOME, ROOT = "tenant-limits", "limits-other", "cozy-system", "tenant-root"
-NAMESPACES = (TENANT, OTHER, HOME, ROOT)
+CHILD = f"{TENANT}-child"
+NAMESPACES = (TENANT, CHILD, OTHER, HOME, ROOT)
 Content = Mapping[str, Any]
 
 

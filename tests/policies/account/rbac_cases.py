@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apiserver.meta.resource import Object
-from tests.policies.account.case import OTHER, ROLEBINDINGS, ROLES, ROOT, TENANT, AccountCase, case
+from tests.policies.account.case import CHILD, OTHER, ROLEBINDINGS, ROLES, ROOT, TENANT, AccountCase, case
 
 _RBAC = "rbac.authorization.k8s.io"
 
@@ -27,14 +27,22 @@ def role_bindings() -> Iterator[AccountCase]:
 
     user = {"kind": "User", "apiGroup": _RBAC, "name": "mallory"}
     place = "may write rolebindings only so: in namespaces tenant-*"
-    role = "only the ClusterRoles cozy:tenant and cozy:tenant:* and Roles cozy:tenant-self:* may be bound"
-    subject = "a role is bound only to the groups of the namespace"
+    role = "only the ClusterRoles cozy:tenant and cozy:tenant:* may be bound, and Roles cozy:tenant-self:*"
+    subject = "a role is bound only to the groups and the ServiceAccounts of the tenant and its ancestors"
     for level in ("view", "use", "admin", "super-admin"):
         yield write(f"for the group {level}", binding(f"cozy:tenant:{level}", group(f"{TENANT}-{level}")))
+        yield write(f"for the group {level} of the root", binding(f"cozy:tenant:{level}", group(f"{ROOT}-{level}")))
     yield write("without a level", binding("cozy:tenant", account(TENANT)))
     yield write("for the root", binding("cozy:tenant", account(ROOT)))
-    yield write("for a parent", binding("cozy:tenant", account("tenant")))
-    yield write("a Role of its own", binding("cozy:tenant-self:a", user, kind="Role"))
+    yield write("for a parent", binding("cozy:tenant", account(TENANT)), where=CHILD)
+    yield write("for no tenant", binding("cozy:tenant", account("tenant")), subject)
+    yield write("for the group of a parent", binding("cozy:tenant:use", group(f"{TENANT}-use")), where=CHILD)
+    yield write("for another namespace like a group", binding("cozy:tenant:use", group("tenant-use")), subject)
+    yield write("for a group of tenant", binding("cozy:tenant:use", group("tenant-x-use")), subject)
+    yield write("for a group without a level", binding("cozy:tenant:use", group(TENANT)), subject)
+    yield write("for a group of another word", binding("cozy:tenant:use", group(f"{TENANT}-used")), subject)
+    yield write("for the group of a child", binding("cozy:tenant:use", group(f"{CHILD}-use")), subject)
+    yield write("for the group of a sibling", binding("cozy:tenant:use", group("tenant-lim-use")), subject)
     yield write("without subjects", binding("cozy:tenant"))
     yield write("elsewhere", binding("cozy:tenant", account(TENANT)), place, where="kube-system")
     yield write("an administrator", binding("cluster-admin", account(TENANT)), role)
@@ -62,6 +70,52 @@ def role_bindings() -> Iterator[AccountCase]:
     yield case(ROLEBINDINGS, "deleted elsewhere", OTHER, "limits", old=kept, refusal=place)
 
 
+def bindings_of_own_roles() -> Iterator[AccountCase]:
+    """RoleBindings of the Roles that let people see their own Tenant."""
+    name, own = "cozy:tenant-self:a", f"{TENANT}-a"
+
+    def write(id: str, *subjects: Object, refusal: str = "", where: str = TENANT, role: str = name) -> AccountCase:
+        reference = {"apiGroup": _RBAC, "kind": "Role", "name": role}
+        new = {"roleRef": reference, "subjects": list(subjects)}
+        return case(ROLEBINDINGS, id, where, name, new=new, refusal=refusal)
+
+    def group(name: str) -> Object:
+        return {"kind": "Group", "apiGroup": _RBAC, "name": name}
+
+    def account(namespace: str, name: str = "") -> Object:
+        return {"kind": "ServiceAccount", "namespace": namespace, "name": name or namespace}
+
+    subject = "and the Role of one Tenant to its own"
+    every_level = [group(f"{own}-{level}") for level in ("view", "use", "admin", "super-admin")]
+    yield write("an own Role", *every_level, account(own))
+    yield write("an own Role below the root", group("tenant-a-view"), account("tenant-a"), where=ROOT)
+    for id, kind, role in (
+        ("a ClusterRole like an own Role", "ClusterRole", name),
+        ("an admin's Role", "Role", "admin"),
+    ):
+        reference = {"apiGroup": _RBAC, "kind": kind, "name": role}
+        new = {"roleRef": reference, "subjects": []}
+        yield case(ROLEBINDINGS, id, TENANT, role, new=new, refusal="and Roles cozy:tenant-self:* by a RoleBinding")
+    yield write(
+        "an own Role by another name",
+        refusal="and Roles cozy:tenant-self:* by a RoleBinding of their name",
+        role="cozy:tenant-self:b",
+    )
+    for id, other in (
+        ("a user", {"kind": "User", "apiGroup": _RBAC, "name": "mallory"}),
+        ("a user like a group", {"kind": "User", "apiGroup": _RBAC, "name": f"{own}-view"}),
+        ("a user like an account", {"kind": "User", "apiGroup": _RBAC, "name": own, "namespace": own}),
+        ("everyone", group("system:authenticated")),
+        ("a sibling", group(f"{TENANT}-b-view")),
+        ("a parent", group(f"{TENANT}-view")),
+        ("another account", account(own, "default")),
+        ("an account elsewhere", account(OTHER, own)),
+        ("the account of a sibling", account(f"{TENANT}-b")),
+        ("the account of a parent", account(TENANT)),
+    ):
+        yield write(f"an own Role for {id}", other, refusal=subject)
+
+
 def roles() -> Iterator[AccountCase]:
     rule = {
         "apiGroups": ["apps.cozystack.io"],
@@ -70,7 +124,7 @@ def roles() -> Iterator[AccountCase]:
         "verbs": ["get", "list", "watch"],
     }
     place = "may write roles only so: cozy:tenant-self:* in namespaces tenant-*"
-    limit = "a Role has one rule, which allows to get, list and watch one Tenant by name"
+    limit = "a Role has one rule, which allows to get, list and watch the Tenant that it is named after"
     name = "cozy:tenant-self:a"
     yield case(ROLES, "of a tenant", TENANT, name, new={"rules": [rule]})
     yield case(ROLES, "for get only", TENANT, name, new={"rules": [{**rule, "verbs": ["get"]}]})
@@ -86,6 +140,7 @@ def roles() -> Iterator[AccountCase]:
         ("secrets", [{**rule, "resources": ["secrets"]}]),
         ("every resource", [{**rule, "resources": ["*"]}]),
         ("all names", [{**rule, "resourceNames": []}]),
+        ("the name of another", [{**rule, "resourceNames": ["b"]}]),
         ("two names", [{**rule, "resourceNames": ["a", "b"]}]),
         ("all verbs", [{**rule, "verbs": ["*"]}]),
         ("deletion", [{**rule, "verbs": ["get", "delete"]}]),

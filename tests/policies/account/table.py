@@ -19,6 +19,7 @@ def _cases() -> Iterator[AccountCase]:
     yield from core_cases.named_contents()
     yield from core_cases.service_accounts()
     yield from rbac_cases.role_bindings()
+    yield from rbac_cases.bindings_of_own_roles()
     yield from rbac_cases.roles()
     yield from release_cases.releases()
     yield from gateway_cases.gateways()
