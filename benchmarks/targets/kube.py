@@ -63,6 +63,10 @@ class KubeTarget(Target):
             for child in reversed(target.cluster_processes.values()):
                 await child.stop()
 
+    def endpoint_of(self, user: str) -> Endpoint:
+        """The kube-apiserver, as a user without groups."""
+        return Endpoint(self._url, user_tls(self._directory, self._ca, self._ca.certificate, user))
+
     async def start(self) -> None:
         flags = {
             "--kubeconfig": self._directory / "server.kubeconfig",
@@ -183,7 +187,8 @@ class KubeTarget(Target):
         admin = self._kubeconfig("admin", {"client-certificate": self._directory / "bench-admin.pem"})
         crds = Path(os.environ.get("TEST_CRD_DIR") or _REPOSITORY.parent / "shared" / "crds")
         await _kubectl(admin, "apply", "--server-side", "--filename", str(crds), "--recursive")
-        await _kubectl(admin, "apply", "--server-side", "--kustomize", str(_REPOSITORY / "manifests" / "base"))
+        for directory in ("overlays/prerequisites", "overlays/cozy-tenant-roles", "base"):
+            await _kubectl(admin, "apply", "--server-side", "--kustomize", str(_REPOSITORY / "manifests" / directory))
         await _kubectl(admin, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
         account = ("tenant-apiserver", "--namespace=cozy-system", "--duration=24h")
         self._kubeconfig("server", {"token": await _kubectl(admin, "create", "token", *account)})
