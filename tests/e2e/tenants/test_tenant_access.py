@@ -30,7 +30,7 @@ def test_the_role_bindings_of_a_tenant_namespace(
     assert set(found) == {"cozy:tenant", *(f"cozy:tenant:{level}" for level in LEVELS)}
     assert all(each["roleRef"]["name"] == name for name, each in found.items())
     groups = [each["name"] for each in found["cozy:tenant:admin"]["subjects"] if each["kind"] == "Group"]
-    assert groups == [f"{bar}-admin", f"{bar}-super-admin"]
+    assert groups == [f"{each}-{level}" for each in (bar, foo, ROOT) for level in ("admin", "super-admin")]
 
 
 def may(
