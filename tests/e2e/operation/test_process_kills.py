@@ -27,6 +27,8 @@ RELEASES = f"{GROUP}/helmreleases"
 # for one server, on a busy machine
 TIMEOUT = 180.0
 FINALIZER = "apps.cozystack.io/tenant"
+ROLES, ROLEBINDINGS = (f"/apis/rbac.authorization.k8s.io/v1/{plural}" for plural in ("roles", "rolebindings"))
+SELF_ROLE = "cozy:tenant-self:"
 CASCADE = {"metadata": {"annotations": {stored_key(CASCADE_ANNOTATION): "true"}}}
 
 
@@ -97,13 +99,22 @@ def assert_converged(testbed: KillTestbed) -> None:
     for release in testbed.list(RELEASES):
         finalizers = release["metadata"].get("finalizers", [])
         assert finalizers == ([] if release["metadata"]["name"] == "tenant-root" else [FINALIZER])
-    for path, each in (
-        ("/apis/rbac.authorization.k8s.io/v1/rolebindings", 5),
+    for path, number in (
+        (ROLEBINDINGS, 5),
         ("/api/v1/serviceaccounts", 1),
         ("/api/v1/secrets", 1),
     ):
-        counts = Counter(obj["metadata"]["namespace"] for obj in testbed.list(path) if _is_ours(obj))
-        assert counts == dict.fromkeys(namespaces, each)
+        ours = [obj["metadata"] for obj in testbed.list(path) if _is_ours(obj)]
+        counts = Counter(each["namespace"] for each in ours if not each["name"].startswith(SELF_ROLE))
+        assert counts == dict.fromkeys(namespaces, number)
+    of_tenants = {(home, f"{SELF_ROLE}{name.removeprefix('tenant-')}") for home, name in uids if name != ROOT}
+    assert [_own_tenants(testbed, path) for path in (ROLES, ROLEBINDINGS)] == [of_tenants, of_tenants]
+
+
+def _own_tenants(testbed: KillTestbed, path: str) -> set[tuple[str, str]]:
+    """The objects by which people see their own Tenant: namespace and name."""
+    found = ((each["metadata"]["namespace"], each["metadata"]["name"]) for each in testbed.list(path))
+    return {each for each in found if each[1].startswith(SELF_ROLE)}
 
 
 def _is_ours(obj: dict[str, Any]) -> bool:
@@ -163,6 +174,7 @@ def test_successors_finish_the_work_of_killed_processes(testbed: KillTestbed) ->
     run_with_kills(testbed, rng, testbed.size.kills_while_deleting, lambda: delete_all(testbed))
     names = [each["metadata"]["name"] for each in testbed.list("/api/v1/namespaces")]
     assert [name for name in names if name.startswith("tenant-")] == [ROOT]
+    assert [_own_tenants(testbed, path) for path in (ROLES, ROLEBINDINGS)] == [set(), set()]
 
 
 def _is_quiet(testbed: KillTestbed) -> bool:

@@ -24,6 +24,7 @@ LABEL = "app.kubernetes.io/part-of"
 API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/tenantgateways.gateway.cozystack.io"
 HOME = "/api/v1/namespaces/cozy-system"
+CLUSTER_ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 POLICY = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/cozystack-gateway-hostname-policy"
 
 
@@ -52,6 +53,7 @@ class Bystander:
             self._create(f"{HOME}/services", "cozystack-api", spec={"ports": [{"port": 443}]}),
             self._create(API_SERVICES, "v1alpha1.apps.cozystack.io", spec={**spec, "service": service}),
             self._create(POLICY.rpartition("/")[0], POLICY.rpartition("/")[2], spec=policy["spec"]),
+            self._create(CLUSTER_ROLES, "cozy:tenant:admin", rules=[{"nonResourceURLs": ["/x"], "verbs": ["get"]}]),
         ]
 
     def run(self, command: str) -> subprocess.CompletedProcess[str]:
@@ -79,7 +81,7 @@ class Bystander:
 def _content(obj: dict[str, Any]) -> dict[str, Any]:
     metadata = {key: value for key, value in obj["metadata"].items() if key in ("uid", "labels", "ownerReferences")}
     # conditions and defaults of kube-apiserver are not theirs
-    return {**{key: value for key, value in obj.items() if key in ("spec", "data")}, "metadata": metadata}
+    return {**{key: value for key, value in obj.items() if key in ("spec", "data", "rules")}, "metadata": metadata}
 
 
 @pytest.fixture
@@ -103,7 +105,8 @@ def test_the_page_has_the_commands() -> None:
 
 
 def test_installing_and_removing_destroys_nothing_of_others(bystander: Bystander) -> None:
-    """The APIService of cozystack-api, a policy of the same name as ours, and what is in Namespace cozy-system."""
+    """The APIService of cozystack-api, a policy and a role of tenants' people of the same names as ours, and what is in
+    Namespace cozy-system."""
     before = bystander.content()
     results = {line: bystander.run(line) for line in INSTALL}
     # the namespace of others has no label of ours, the policy of others is a conflict, and their APIService exists
@@ -119,6 +122,7 @@ def test_installing_and_removing_destroys_nothing_of_others(bystander: Bystander
         assert done.returncode == 0, done.stderr
     assert bystander.content() == before
     assert bystander.client.get(CRD).status == 200
+    assert bystander.client.get(f"{CLUSTER_ROLES}/cozy:tenant").status == 200
     assert bystander.labelled() == []
     assert bystander.client.get("/apis/apps/v1/namespaces/cozy-system/deployments/tenant-apiserver").status == 404
     assert bystander.client.get(f"{API_SERVICES}/v1alpha1.core.cozystack.io").status == 404

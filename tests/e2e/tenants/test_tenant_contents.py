@@ -245,6 +245,7 @@ _COUNTED = {
     "namespaces",
     "secrets",
     "serviceaccounts",
+    "roles",
     "rolebindings",
     "resourcequotas",
     "limitranges",
