@@ -35,6 +35,12 @@ _OUR_ANNOTATIONS = "apps.cozystack.io/"
 _NAME_LABEL = "kubernetes.io/metadata.name"
 _RELEASE_FIELDS = ("chartRef", "interval", "maxHistory", "install", "upgrade", "valuesFrom", "values")
 _ACTION_FIELDS = ("timeout", "strategy")
+_OWN_GROUP = f"subject.name in {list(LEVELS)}.map(level, variables.ownNamespace + '-' + level)"
+_OWN_ACCOUNT = "subject.name == variables.ownNamespace"
+_FAMILY_ACCOUNT = (
+    f"(subject.name == '{ROOT_NAMESPACE}' || subject.name.startsWith('{NAMESPACE_PREFIX}') && "
+    "(variables.namespaceName + '-').startsWith(subject.name + '-'))"
+)
 
 
 def changed_keys(field: str, allowed: str, message: str) -> Limit:
@@ -135,14 +141,6 @@ def role_binding_limits() -> Sequence[Limit]:
             "the Role of one Tenant to its own",
         ),
     )
-
-
-_OWN_GROUP = f"subject.name in {list(LEVELS)}.map(level, variables.ownNamespace + '-' + level)"
-_OWN_ACCOUNT = "subject.name == variables.ownNamespace"
-_FAMILY_ACCOUNT = (
-    f"(subject.name == '{ROOT_NAMESPACE}' || subject.name.startsWith('{NAMESPACE_PREFIX}') && "
-    "(variables.namespaceName + '-').startsWith(subject.name + '-'))"
-)
 
 
 def _family_group() -> str:

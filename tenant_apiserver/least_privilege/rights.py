@@ -26,7 +26,7 @@ from registry.names import GROUP, NAMESPACE_PREFIX
 from registry.tenant.release_settings import ReleaseSettings
 from tenant_apiserver.certificates.cluster_secret import SECRET_NAME as SERVING_SECRET
 from tenant_apiserver.certificates.delegated_authentication import NAME, NAMESPACE
-from tenant_apiserver.least_privilege import limits
+from tenant_apiserver.least_privilege import limits, places
 from tenant_apiserver.least_privilege.right import Installation, Place, Right, Role
 from tenant_apiserver.serve import API_SERVICES
 from tenant_apiserver.wiring.controllers import LEASE, REPORTING_CONTROLLER
@@ -53,30 +53,6 @@ _READ_AGAIN = {
     "test_a_foreign_object_that_the_cache_has_not_seen_is_not_written_either"
 }
 _PRIVILEGE = "tests/e2e/privilege/test_rights_are_used.py"
-_TENANTS = f"namespaces {NAMESPACE_PREFIX}*"
-
-
-def _in_tenants(condition: str = "", words: str = "") -> Place:
-    """In namespaces of tenants, with a further condition."""
-    expression = f"variables.namespaceName.startsWith('{NAMESPACE_PREFIX}')" + (f" && {condition}" if condition else "")
-    return Place(expression=expression, words=f"{words} in {_TENANTS}".strip())
-
-
-def _named(*names: str) -> Place:
-    if len(names) == 1:
-        return _in_tenants(f"variables.name == '{names[0]}'", names[0])
-    return _in_tenants(f"variables.name in {list(names)}", " or ".join(names))
-
-
-def _at_home(*names: str) -> Place:
-    is_named = f"== '{names[0]}'" if len(names) == 1 else f"in {list(names)}"
-    return Place(
-        expression=f"variables.namespaceName == variables.home && variables.name {is_named}",
-        words=f"{' or '.join(names)} in the account's own namespace",
-    )
-
-
-_OWNED = Place(expression=limits.has_tenantgateway_owner("variables.target"), words="objects that a TenantGateway owns")
 _WHY_FINALIZERS = (
     "A cluster with the plugin OwnerReferencesPermissionEnforcement asks for it when an owned object is created with "
     "blockOwnerDeletion."
@@ -90,7 +66,7 @@ RIGHTS: Sequence[Right] = (
         group="helm.toolkit.fluxcd.io",
         resources=["helmreleases"],
         verbs=[*_READ, "create", "update", "patch", "delete"],
-        place=_in_tenants(
+        place=places.in_tenants(
             f"variables.name.startsWith('{NAMESPACE_PREFIX}') && {limits.is_tenant_release()}",
             "labelled as a Tenant and named tenant-*,",
         ),
@@ -133,7 +109,7 @@ RIGHTS: Sequence[Right] = (
         resources=["secrets"],
         verbs=[*_READ, "create", "patch", "delete"],
         names=[VALUES_SECRET],
-        place=_named(VALUES_SECRET),
+        place=places.named(VALUES_SECRET),
         limits=[limits.secret_type("Opaque")],
         why="The charts in a tenant's Namespace read their values from this Secret.",
         remains="Read and change the values of all charts in tenants, which Flux installs with its own rights. Read a "
@@ -145,7 +121,7 @@ RIGHTS: Sequence[Right] = (
         resources=["secrets"],
         verbs=["get", "create", "update"],
         names=[SERVING_SECRET],
-        place=_at_home(SERVING_SECRET),
+        place=places.at_home(SERVING_SECRET),
         limits=[limits.secret_type("kubernetes.io/tls")],
         why="The replicas share their CA and their serving certificate.",
         remains="Answer requests to the Tenant API in the place of the server, which it can do anyway.",
@@ -155,7 +131,7 @@ RIGHTS: Sequence[Right] = (
         group=_CORE,
         resources=["serviceaccounts"],
         verbs=[*_READ, "create", "patch", "delete"],
-        place=_in_tenants("variables.name == variables.namespaceName", "the one with the name of its namespace,"),
+        place=places.in_tenants("variables.name == variables.namespaceName", "the one with the name of its namespace,"),
         limits=limits.service_account_limits(),
         why="Each tenant has a ServiceAccount, to which the tenants below it grant access.",
         remains="Delete these accounts, so that their Pods lose access. It can issue no token for any account.",
@@ -166,7 +142,7 @@ RIGHTS: Sequence[Right] = (
         resources=["resourcequotas"],
         verbs=[*_READ, "create", "patch", "delete"],
         names=[QUOTA_NAME],
-        place=_named(QUOTA_NAME),
+        place=places.named(QUOTA_NAME),
         why="`spec.resourceQuotas` of a Tenant.",
         remains="Lift or tighten the quotas of tenants.",
     ),
@@ -176,7 +152,7 @@ RIGHTS: Sequence[Right] = (
         resources=["limitranges"],
         verbs=[*_READ, "create", "patch", "delete"],
         names=[LIMIT_RANGE_NAME],
-        place=_named(LIMIT_RANGE_NAME),
+        place=places.named(LIMIT_RANGE_NAME),
         why="Containers without limits must be able to start in a tenant with a quota.",
         remains="Prevent new Pods of tenants from starting.",
     ),
@@ -185,7 +161,7 @@ RIGHTS: Sequence[Right] = (
         group=_RBAC,
         resources=["rolebindings"],
         verbs=[*_READ, "create", "patch", "delete"],
-        place=_in_tenants(),
+        place=places.in_tenants(),
         limits=limits.role_binding_limits(),
         why=f"The groups and accounts of a tenant and its ancestors are bound to {ROLES[0]} and {ROLES[0]}:* in its "
         "Namespace, and those of a tenant to the Role of its own Tenant.",
@@ -207,7 +183,7 @@ RIGHTS: Sequence[Right] = (
         group=_RBAC,
         resources=["roles"],
         verbs=[*_READ, "create", "patch", "delete"],
-        place=_in_tenants(f"variables.name.startsWith('{SELF_ROLE_PREFIX}')", f"{SELF_ROLE_PREFIX}*"),
+        place=places.in_tenants(f"variables.name.startsWith('{SELF_ROLE_PREFIX}')", f"{SELF_ROLE_PREFIX}*"),
         limits=limits.role_limits(),
         why="A Role lets the people of a tenant see their own Tenant, which lies in the parent's Namespace. Visibility "
         "is computed from all Roles.",
@@ -228,7 +204,7 @@ RIGHTS: Sequence[Right] = (
         group=_OURS,
         resources=["tenantgateways"],
         verbs=[*_READ, "create", "patch", "delete"],
-        place=_named(TENANTGATEWAY_NAME),
+        place=places.named(TENANTGATEWAY_NAME),
         why="A tenant with its own Gateway has a TenantGateway.",
         remains="Change which hostnames and certificates the Gateways of tenants have, and take Gateways from them.",
     ),
@@ -254,7 +230,7 @@ RIGHTS: Sequence[Right] = (
         group=_GATEWAY_API,
         resources=["gateways", "httproutes"],
         verbs=[*_READ, "create", "patch"],
-        place=_OWNED,
+        place=places.OWNED_BY_TENANTGATEWAY,
         limits=[limits.owner_stays()],
         proofs=_READ_AGAIN,
         why="A TenantGateway owns a Gateway and a route that redirects to HTTPS. Hostnames of routes decide which "
@@ -268,7 +244,7 @@ RIGHTS: Sequence[Right] = (
         group=_CERT_MANAGER,
         resources=["issuers", "certificates"],
         verbs=[*_READ, "create", "patch", "delete"],
-        place=_OWNED,
+        place=places.OWNED_BY_TENANTGATEWAY,
         limits=[limits.owner_stays()],
         proofs=_READ_AGAIN,
         why="A TenantGateway owns an Issuer and Certificates. Those that it no longer needs are deleted.",
@@ -371,7 +347,7 @@ RIGHTS: Sequence[Right] = (
         resources=["leases"],
         verbs=["get", "create", "update"],
         names=[LEASE, CLAIMS_LEASE],
-        place=_at_home(LEASE, CLAIMS_LEASE),
+        place=places.at_home(LEASE, CLAIMS_LEASE),
         why="One replica at a time runs the controllers. Replicas record the hosts and quotas that they are about to "
         "write.",
         remains="Stop the controllers of all replicas. Keep all replicas from changing hosts and quotas, or let them "
