@@ -29,7 +29,7 @@ MIB = 1024 * 1024
 COSTS = {
     "one connection": 8,
     "1,000 connections": 128,
-    "1,000 unfinished heads": 64,
+    "1,000 unfinished heads": 96,
     "1,000 pipelines": 160,
     "selectors": 32,
     "bodies": 128,

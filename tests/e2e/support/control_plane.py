@@ -204,9 +204,10 @@ class ControlPlane:
         return self._directory / name
 
     def _run(self, name: str, program: Path, *arguments: str) -> None:
-        # of what the three programs use, a quarter is Go's garbage collector
+        # less processor time for more memory, up to a limit
+        collector = {"GOGC": "400", "GOMEMLIMIT": "1200MiB"}
         self.processes.append(
-            Process(name, [program, *arguments], log=self._file(f"{name}.log"), environment={"GOGC": "400"})
+            Process(name, [program, *arguments], log=self._file(f"{name}.log"), environment=collector)
         )
 
 

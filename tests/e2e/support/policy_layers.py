@@ -1,7 +1,7 @@
 """Installs the policies of the five layers in a cluster and sends the cases of their table as requests.
 
 kube-apiserver evaluates no policy for aggregated resources, and our server checks Tenants before any policy. So layer 3
-is tested on a stand-in kind: a CRD with the schema of Tenants, or a kind of the embedded cluster with a free-form spec.
+is tested on a stand-in kind: a CRD with the schema of Tenants.
 """
 
 from __future__ import annotations
@@ -51,10 +51,7 @@ class StandIn:
         return f"{self.kind.lower()}s"
 
 
-_STAND_INS = {
-    "kube": StandIn(STAND_IN_GROUP, "v1alpha1", _TENANT),
-    "embedded": StandIn("cert-manager.io", "v1", "Issuer"),
-}
+_STAND_IN = StandIn(STAND_IN_GROUP, "v1alpha1", _TENANT)
 
 
 @contextmanager
@@ -76,12 +73,10 @@ class PolicyLayers:
         self._sender = ImpersonatingClient(self._client)
         self._prepared: dict[str, str] = {}
         self._created: list[str] = []
-        self._stand_in = _STAND_INS[cluster.kind]
         self._are_enforced = False
 
     def install(self) -> None:
-        if self._cluster.kind == "kube":
-            self._serve_stand_in()
+        self._serve_stand_in()
         for name, labels in NAMESPACES.items():
             self._create(_NAMESPACES, _namespace(name, {"metadata": {"labels": dict(labels)}}))
         self._allow_writers()
@@ -142,7 +137,7 @@ class PolicyLayers:
     def _resource(self, case: Case) -> tuple[str, str, str]:
         """The group, version and plural of the resource."""
         if case.kind == _TENANT:
-            return self._stand_in.group, self._stand_in.version, self._stand_in.plural
+            return _STAND_IN.group, _STAND_IN.version, _STAND_IN.plural
         return case.group, case.version, case.plural
 
     def _collection(self, case: Case) -> str:
@@ -152,7 +147,7 @@ class PolicyLayers:
 
     def _document(self, case: Case, name: str, content: Mapping[str, Any]) -> dict[str, Any]:
         group, version, _ = self._resource(case)
-        kind = self._stand_in.kind if case.kind == _TENANT else case.kind
+        kind = _STAND_IN.kind if case.kind == _TENANT else case.kind
         base = {"apiVersion": f"{group}/{version}" if group else version, "kind": kind, "metadata": {"name": name}}
         document: dict[str, Any] = merge_patch(base, content)
         return document
@@ -169,9 +164,7 @@ class PolicyLayers:
 
     def _serve_stand_in(self) -> None:
         self._create(_CRDS, stand_in_crd())
-        self._cluster.wait_until_served(
-            f"/apis/{self._stand_in.group}/{self._stand_in.version}/{self._stand_in.plural}"
-        )
+        self._cluster.wait_until_served(f"/apis/{_STAND_IN.group}/{_STAND_IN.version}/{_STAND_IN.plural}")
 
     def _allow_writers(self) -> None:
         subject = {"apiGroup": RBAC, "kind": "Group", "name": _WRITERS}
@@ -184,7 +177,7 @@ class PolicyLayers:
         copy: dict[str, Any] = json.loads(json.dumps(policy))
         if policy["metadata"]["name"] == cases.TENANT_POLICY:
             [rule] = copy["spec"]["matchConstraints"]["resourceRules"]
-            rule.update(apiGroups=[self._stand_in.group], resources=[self._stand_in.plural])
+            rule.update(apiGroups=[_STAND_IN.group], resources=[_STAND_IN.plural])
         return copy
 
 
