@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import signal
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +18,7 @@ from tests.e2e.support.clusters import PATIENCE, ROOT, ROOT_HOST, KubeCluster, t
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import Process, WaitTimeout, free_port, run_command, wait_until
 from tests.e2e.support.recording_proxy import RecordingProxy
+from tests.e2e.support.stored_data import check_integrity
 from tests.faults.failing_database_cluster import FailingDatabaseCluster
 from tests.faults.failing_database_command import MOMENTS, kill_instruction
 from tests.faults.sizes import new_seed, size
@@ -28,27 +26,9 @@ from tests.faults.write_storm import ConfigMapKind, TenantKind, WriteStorm
 
 WRITERS = 6
 # the kill comes at a random commit, or request to the cluster, up to this one
-COMMITS, REQUESTS = 120, 80
+COMMITS, REQUESTS = 120, 240
 # commits of the embedded cluster's first start
 FIRST_COMMITS = 40
-
-
-def check_integrity(data: Path, scratch: Path) -> str:
-    """Returns the result of SQLite's integrity check of a copy: opening the database itself would repair it."""
-    for each in data.glob("host.db*"):
-        shutil.copy(each, scratch / each.name)
-    with closing(sqlite3.connect(scratch / "host.db")) as connection:
-        answer: str = connection.execute("PRAGMA integrity_check").fetchone()[0]
-    for each in scratch.glob("host.db*"):
-        each.unlink()
-    return answer
-
-
-@pytest.fixture
-def scratch(tmp_path: Path) -> Path:
-    directory = tmp_path / "scratch"
-    directory.mkdir()
-    return directory
 
 
 @pytest.fixture
@@ -59,9 +39,7 @@ def failing_cluster(tmp_path: Path) -> Iterator[FailingDatabaseCluster]:
     running.stop()
 
 
-def test_acknowledged_writes_survive_kills_of_the_embedded_cluster(
-    failing_cluster: FailingDatabaseCluster, scratch: Path
-) -> None:
+def test_acknowledged_writes_survive_kills_of_the_embedded_cluster(failing_cluster: FailingDatabaseCluster) -> None:
     seed, kills = new_seed(), size(short=6, full=200)
     rng = random.Random(seed)
     storm = WriteStorm(seed, [TenantKind(), ConfigMapKind()], writers=WRITERS)
@@ -74,7 +52,7 @@ def test_acknowledged_writes_survive_kills_of_the_embedded_cluster(
         for each in writing:
             each.join(timeout=PATIENCE)
         failing_cluster.clear_fault()
-        assert check_integrity(failing_cluster.data, scratch) == "ok"
+        assert check_integrity(failing_cluster.data) == "ok"
         failing_cluster.start()
         storm.check(failing_cluster.client())
     print(f"{storm.acknowledged} writes acknowledged, {kills} kills")
@@ -98,12 +76,12 @@ def start_until_killed(parent: Path, rng: random.Random) -> Path:
         commit //= 2
 
 
-def test_the_embedded_cluster_recovers_from_a_kill_during_its_first_start(tmp_path: Path, scratch: Path) -> None:
+def test_the_embedded_cluster_recovers_from_a_kill_during_its_first_start(tmp_path: Path) -> None:
     seed = new_seed()
     rng = random.Random(seed)
     for number in range(size(short=3, full=40)):
         directory = start_until_killed(tmp_path / str(number), rng)
-        assert check_integrity(directory / "data", scratch) == "ok"
+        assert check_integrity(directory / "data") == "ok"
         cluster = FailingDatabaseCluster(directory)
         cluster.client().request("POST", tenants_path(ROOT), TenantKind().body("w1", 1, "x")).expect(201)
         assert cluster.stop() == 0

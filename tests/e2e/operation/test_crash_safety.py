@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import http.client
-import sqlite3
 import threading
-from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +12,7 @@ import pytest
 from tests.e2e.support.clusters import ROOT, EmbeddedCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import wait_until
+from tests.e2e.support.stored_data import check_integrity
 from tests.e2e.support.tenants import manifest
 
 WRITERS = 4
@@ -70,12 +68,6 @@ def list_all(client: Client) -> dict[str, dict[str, Any]]:
     return {item["metadata"]["name"]: item for item in items}
 
 
-def check_integrity(path: Path) -> str:
-    with closing(sqlite3.connect(path)) as connection:
-        answer: str = connection.execute("PRAGMA integrity_check").fetchone()[0]
-    return answer
-
-
 @pytest.mark.parametrize("least", [5, 60])
 def test_acknowledged_writes_survive_a_kill_and_versions_increase(own_embedded: EmbeddedCluster, least: int) -> None:
     acknowledged = [Acknowledged() for _ in range(WRITERS)]
@@ -86,7 +78,7 @@ def test_acknowledged_writes_survive_a_kill_and_versions_increase(own_embedded: 
     own_embedded.server.kill()
     for writer in writers:
         writer.join(timeout=60)
-    assert check_integrity(own_embedded.data / "host.db") == "ok"
+    assert check_integrity(own_embedded.data) == "ok"
     own_embedded.start()
     found = list_all(own_embedded.client())
     for each in acknowledged:
@@ -161,4 +153,4 @@ def test_acknowledged_writes_survive_repeated_kills(own_embedded: EmbeddedCluste
         own_embedded.start()
         assert acknowledged <= list_all(own_embedded.client()).keys()
     assert own_embedded.stop() == 0
-    assert check_integrity(own_embedded.data / "host.db") == "ok"
+    assert check_integrity(own_embedded.data) == "ok"
