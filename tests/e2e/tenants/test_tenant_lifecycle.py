@@ -27,7 +27,7 @@ ROOT_RELEASE = {
             "apps.cozystack.io/application.name": "root",
         },
     },
-    "spec": {"values": {}},
+    "spec": {"interval": "5m0s", "chartRef": {"kind": "ExternalArtifact", "name": "tenant"}, "values": {}},
 }
 
 
