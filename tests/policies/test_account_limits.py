@@ -65,7 +65,13 @@ def test_every_right_to_write_is_limited() -> None:
         if writes & set(right.verbs) and not (right.place or right.limits)
         for each in right.resources
     }
-    assert unlimited == {"tenantgateways/status", "tenantgateways/finalizers", "tokenreviews", "subjectaccessreviews"}
+    assert unlimited == {
+        "namespaces/finalizers",
+        "tenantgateways/status",
+        "tenantgateways/finalizers",
+        "tokenreviews",
+        "subjectaccessreviews",
+    }
 
 
 @pytest.mark.parametrize(("name", "mutant"), _MUTANTS)

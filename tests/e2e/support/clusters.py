@@ -9,6 +9,7 @@ import subprocess
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -248,9 +249,9 @@ class EmbeddedCluster(E2eCluster):
         if groups:
             flags.append(f"--groups={','.join(groups)}")
         # in this process: starting another Python for each user would take longer than most tests
-        options = parse_command_line(["kubeconfig", *flags], {})
-        assert isinstance(options, KubeconfigOptions)
-        assert local_pki.kubeconfig(options) == 0
+        # and in a thread, as the command reads files, while the test may have an event loop
+        with ThreadPoolExecutor(max_workers=1) as executor:
+            assert executor.submit(_run_kubeconfig_command, flags).result() == 0
         return credentials.from_kubeconfig(output)
 
     def restart(self) -> None:
@@ -400,6 +401,12 @@ class KubeCluster(E2eCluster):
             self.wait_until(f"{name} is Available", partial(is_available, name))
         self.wait_until("the aggregator has our discovery documents", is_discovered, seconds=2 * PATIENCE)
         self.wait_until("the aggregator has our OpenAPI documents", has_openapi_documents, seconds=2 * PATIENCE)
+
+
+def _run_kubeconfig_command(flags: Sequence[str]) -> int:
+    options = parse_command_line(["kubeconfig", *flags], {})
+    assert isinstance(options, KubeconfigOptions)
+    return local_pki.kubeconfig(options)
 
 
 def _patch(kind: str, path: str, value: object) -> dict[str, object]:
