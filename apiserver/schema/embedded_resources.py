@@ -10,6 +10,7 @@ from typing import Any
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Schema
+from apiserver.schema.nested_values import nested_values
 
 _KIND = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _KIND_RULE = (
@@ -21,25 +22,12 @@ _KIND_RULE = (
 
 def embedded_resource_errors(schema: Schema, value: Any, path: str = "") -> list[FieldError]:
     """An error for each embedded object without a valid apiVersion and kind."""
-    return list(_errors(schema, value, path))
-
-
-def _errors(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
-    if isinstance(value, dict):
-        if schema.get("x-kubernetes-embedded-resource"):
-            yield from _type_errors(value, path)
-        properties = schema.get("properties") or {}
-        additional = schema.get("additionalProperties")
-        for name, each in value.items():
-            if not isinstance(each, (dict, list)):
-                continue
-            if name in properties:
-                yield from _errors(properties[name], each, f"{path}.{name}" if path else name)
-            elif isinstance(additional, Mapping):
-                yield from _errors(additional, each, f"{path}[{name}]")
-    elif isinstance(value, list) and isinstance(items := schema.get("items"), Mapping):
-        for index, each in enumerate(value):
-            yield from _errors(items, each, f"{path}[{index}]")
+    return [
+        error
+        for each, obj, where in nested_values(schema, value, path)
+        if isinstance(obj, dict) and each.get("x-kubernetes-embedded-resource")
+        for error in _type_errors(obj, where)
+    ]
 
 
 def _type_errors(value: Mapping[str, Any], path: str) -> Iterator[FieldError]:

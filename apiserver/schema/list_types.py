@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from apiserver.json.values import equal
@@ -10,30 +10,17 @@ from apiserver.meta import errors
 from apiserver.meta import field_path as fieldpath
 from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Schema
+from apiserver.schema.nested_values import nested_values
 
 
 def list_type_errors(schema: Schema, value: Any, path: str) -> list[FieldError]:
     """An error for each value that occurs again in a set, or whose keys do in a map."""
-    return list(_errors(schema, value, path))
-
-
-def _errors(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
-    if isinstance(value, dict):
-        properties = schema.get("properties") or {}
-        additional = schema.get("additionalProperties")
-        for name, each in value.items():
-            if not isinstance(each, (dict, list)):
-                continue
-            if name in properties:
-                yield from _errors(properties[name], each, f"{path}.{name}" if path else name)
-            elif isinstance(additional, Mapping):
-                yield from _errors(additional, each, f"{path}[{name}]")
-    elif isinstance(value, list):
-        yield from _duplicates(schema, value, path)
-        items = schema.get("items")
-        if isinstance(items, Mapping) and items.get("type", "object") in ("object", "array"):
-            for index, each in enumerate(value):
-                yield from _errors(items, each, f"{path}[{index}]")
+    return [
+        error
+        for each, items, where in nested_values(schema, value, path)
+        if isinstance(items, list)
+        for error in _duplicates(each, items, where)
+    ]
 
 
 def _duplicates(schema: Schema, value: Sequence[Any], path: str) -> Iterator[FieldError]:
