@@ -1,0 +1,1 @@
+"""The Option kind: what the forms of a console offer for a field, computed from objects of the cluster."""

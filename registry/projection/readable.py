@@ -1,0 +1,34 @@
+"""Says before a read what is wrong with the cluster that the objects come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from apiserver.meta import errors
+from apiserver.request.context import RequestContext
+from registry.application.release_backend import STALE_WARNING
+from registry.projection.feed import ProjectionFeed
+
+
+def readable(feed: ProjectionFeed, missing: Callable[[], str] = lambda: "") -> Callable[[RequestContext], None]:
+    """The check of a projection. `missing` names what has to be installed, if anything.
+
+    What is not installed, or what the server may not read, is an empty list with a warning: after an error, Kubernetes
+    would delete no namespace any more. While nothing has been read and the cluster cannot be reached, it raises
+    ServiceUnavailable at once, rather than let the client wait. A later outage gives a warning, as the cache still
+    serves.
+    """
+    plural = feed.cache.resource.plural
+
+    def check(context: RequestContext) -> None:
+        error = feed.cluster_error
+        if why := missing():
+            context.warn(why)
+        elif feed.is_refused:
+            context.warn(f"the server may not read what {plural} are made from")
+        elif error is not None and not feed.cache.ready:
+            raise errors.ServiceUnavailable(f"what {plural} are made from cannot be read at present", retry_after=1)
+        elif error is not None:
+            context.warn(STALE_WARNING)
+
+    return check

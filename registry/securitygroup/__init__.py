@@ -1,0 +1,1 @@
+"""The SecurityGroup kind: rules for the traffic of applications, each stored as a CiliumNetworkPolicy."""

@@ -1,0 +1,1 @@
+"""The TenantSecret kind: the Secrets that are labelled as a tenant's own, one for one."""
