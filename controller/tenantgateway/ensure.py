@@ -11,12 +11,15 @@ from controller.runtime.apply import ClusterWriter, Owner
 from controller.tenantgateway import names
 from controller.tenantgateway.collected_errors import CollectedErrors
 from controller.tenantgateway.index import OwnedObjectIndex
+from controller.tenantgateway.listenersets.existing_sets import NO_SETS, ExistingSets, may_grow
 from controller.tenantgateway.model import Plan, TenantGateway
 from controller.tenantgateway.render.certificates import render_certificates
 from controller.tenantgateway.render.gateway import render_gateway
 from controller.tenantgateway.render.issuer import IssuerNotRenderable, render_issuer
+from controller.tenantgateway.render.listenerset import render_listener_sets
 from controller.tenantgateway.render.redirect import render_redirect
 from controller.tenantgateway.watched_kinds import WatchedKind, WatchedKinds
+from registry.cluster.interface import is_terminating
 from registry.tenantgateway.types import KIND
 
 # Fields that a user may have set on an adopted object, and that would give it another purpose: they are removed.
@@ -56,12 +59,14 @@ class ObjectEnsurer:
         writer: ClusterWriter,
         kinds: WatchedKinds,
         certificates: OwnedObjectIndex,
+        listener_sets: OwnedObjectIndex,
         settings: Callable[[], PlatformSettings],
     ) -> None:
-        """`certificates` indexes the existing Certificates by owner."""
+        """`certificates` and `listener_sets` index the existing ones by owner."""
         self._writer = writer
         self._kinds = kinds
         self._certificates = certificates
+        self._listener_sets = listener_sets
         self._settings = settings
 
     def observed_gateway(self, gateway: TenantGateway) -> Object | None:
@@ -74,9 +79,38 @@ class ObjectEnsurer:
         found = (self._kinds.certificates.get(Key(gateway.key.namespace, each.name)) for each in plan.certificates)
         return {each["metadata"]["name"]: each for each in found if each is not None and is_owned(each, gateway.uid)}
 
+    def observed_sets(self, gateway: TenantGateway) -> ExistingSets:
+        """The ListenerSets of the TenantGateway, as far as the settings allow them."""
+        kind, settings = self._kinds.listener_sets, self._settings().gateway
+        if not kind.synced:
+            return NO_SETS
+        class_ = self._kinds.gateway_classes.get(Key("", gateway.class_name))
+        if settings.listener_sets == "never":
+            return ExistingSets(withheld=may_grow("auto", class_))
+        owned = (kind.get(key) for key in self._listener_sets.owned_by(gateway.uid))
+        found = [each for each in owned if each is not None and not is_terminating(each)]
+        numbered = {self._number_of(gateway, each): each for each in found}
+        return ExistingSets(
+            owned={number: each for number, each in numbered.items() if number},
+            is_taken=lambda number: self._find_set(gateway, number) is not None,
+            may_grow=may_grow(settings.listener_sets, class_),
+        )
+
+    def _number_of(self, gateway: TenantGateway, listener_set: Object) -> int:
+        name, number = names.split_listener_set(listener_set["metadata"]["name"]) or ("", 0)
+        return number if name == gateway.key.name else 0
+
+    def _find_set(self, gateway: TenantGateway, number: int) -> Object | None:
+        name = names.listener_set_name(gateway.key.name, number)
+        return self._kinds.listener_sets.get(Key(gateway.key.namespace, name))
+
     async def ensure(self, gateway: TenantGateway, plan: Plan, errors: CollectedErrors) -> None:
-        desired = render_gateway(gateway, plan, port443_kinds=self._settings().gateway.port443_kinds)
+        settings = self._settings().gateway
+        kinds, grpc = settings.port443_kinds, settings.grpc_routes
+        desired = render_gateway(gateway, plan, port443_kinds=kinds, grpc_routes=grpc)
         await self._ensure_object(self._kinds.gateways, gateway, desired, errors)
+        for desired in render_listener_sets(gateway, plan, port443_kinds=kinds, grpc_routes=grpc):
+            await self._ensure_object(self._kinds.listener_sets, gateway, desired, errors)
         await self._ensure_certificates(gateway, plan, errors)
         await self._ensure_object(self._kinds.httproutes, gateway, render_redirect(gateway), errors)
         await self._prune(gateway, plan, errors)
@@ -128,13 +162,25 @@ class ObjectEnsurer:
         """Deletes owned objects that are not needed in the current mode or with the current routes (R-101, R-158,
         R-179)."""
         kinds = self._kinds
-        if kinds.certificates.synced:
-            needed = {each.name for each in plan.certificates} | referenced_secrets(self.observed_gateway(gateway))
-            surplus = [key for key in self._certificates.owned_by(gateway.uid) if key.name not in needed]
-            await self._delete(kinds.certificates, gateway, surplus, errors)
+        await self._prune_sets(gateway, plan, errors)
+        # Certificates of ListenerSets that cannot be read would seem to be unused
+        if kinds.certificates.synced and (kinds.listener_sets.synced or kinds.listener_sets.not_served):
+            users = [self.observed_gateway(gateway), *self.observed_sets(gateway).owned.values()]
+            needed = {each.name for each in plan.certificates}.union(*map(referenced_secrets, users))
+            owned = self._certificates.owned_by(gateway.uid)
+            await self._delete(kinds.certificates, gateway, [key for key in owned if key.name not in needed], errors)
+            if any(key.name in needed for key in owned):
+                return
         if kinds.issuers.synced and gateway.cert_mode == "existingSecret":
             issuer = Key(gateway.key.namespace, names.issuer_name(gateway.key.name))
             await self._delete(kinds.issuers, gateway, [issuer], errors)
+
+    async def _prune_sets(self, gateway: TenantGateway, plan: Plan, errors: CollectedErrors) -> None:
+        kind = self._kinds.listener_sets
+        if kind.synced:
+            needed = {each.name for each in plan.sets}
+            owned = self._listener_sets.owned_by(gateway.uid)
+            await self._delete(kind, gateway, [key for key in owned if key.name not in needed], errors)
 
     async def _delete(
         self, kind: WatchedKind, gateway: TenantGateway, keys: Sequence[Key], errors: CollectedErrors
@@ -148,7 +194,8 @@ class ObjectEnsurer:
 
 
 def referenced_secrets(gateway: Object | None) -> set[str]:
-    """Names of the Secrets that the listeners of a Gateway use; their Certificates must not be deleted yet."""
+    """Names of the Secrets that the listeners of a Gateway or ListenerSet use; their Certificates must not be deleted
+    yet."""
     listeners = ((gateway or {}).get("spec") or {}).get("listeners") or ()
     return {
         reference.get("name")

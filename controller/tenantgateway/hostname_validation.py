@@ -9,10 +9,14 @@ from controller.tenantgateway.hostname_ownership import WILDCARD
 from controller.tenantgateway.model import CertMode, RouteKind
 from registry.names import MAX_HOST, host_errors
 
-# Reasons for omitting a hostname, also shown in the status of routes; the first two are Gateway API's own.
+# Reasons for omitting a hostname or a route, also shown in the status of routes; the first four are Gateway API's own.
 UNSUPPORTED_VALUE = "UnsupportedValue"
 NO_MATCHING_LISTENER = "NoMatchingListenerHostname"
+NO_MATCHING_PARENT = "NoMatchingParent"
+NOT_ALLOWED_BY_LISTENERS = "NotAllowedByListeners"
+ORPHANED = "Orphaned"
 HOSTNAME_CONFLICT = "HostnameConflict"
+QUOTA_EXCEEDED = "QuotaExceeded"
 LISTENERS_TRUNCATED = "ListenersTruncated"
 CERTIFICATE_FULL = "CertificateFull"
 SECRET_MISSING = "SecretMissing"
@@ -70,7 +74,7 @@ def check_claim(
     if kind == "TLSRoute" and wildcard:
         why = "is a wildcard, but a TLS passthrough listener serves exactly one hostname: list the hostname itself"
         return HostnameRejection(UNSUPPORTED_VALUE, f'"{hostname}" {why}')
-    if kind == "HTTPRoute" and hostname in passthrough:
+    if kind != "TLSRoute" and hostname in passthrough:
         why = "belongs to a TLS passthrough listener of this gateway: attach a TLSRoute, or choose another hostname"
         return HostnameRejection(HOSTNAME_CONFLICT, f'"{hostname}" {why}')
     if mode == "http01" and wildcard:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple
 
 from apiserver.meta.resource import Key, Object
+from controller.runtime.workqueue import Enqueue
 from controller.tenantgateway import parse
-from controller.tenantgateway.model import InheritingNamespace, Route, RouteId, RouteKind, TenantGateway
-from controller.tenantgateway.names import redirect_name
+from controller.tenantgateway.model import InheritingNamespace, RouteNamespace, TenantGateway
 from controller.tenantgateway.parse import ParsedTenantGateway
 from registry.cluster.event_handlers import ProjectionStore
 from registry.multimap import Multimap
-from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION, GATEWAY_LABEL
+from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION, GATEWAY_LABEL, HOST_LABEL
 
-Enqueue = Callable[[Key], None]
 EnqueueNamespace = Callable[[str], None]
+LabelsListener = Callable[[RouteNamespace, RouteNamespace], None]
 
 
 class TenantGatewayIndex:
@@ -96,94 +95,17 @@ def _attached_namespaces(parsed: ParsedTenantGateway | None) -> frozenset[str]:
     return frozenset(parsed.gateway.attached) if parsed is not None and not parsed.gateway.terminating else frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class _RouteReferences:
-    """The indexed part of a route: its references by Gateway, and the Gateways that our entries in its status name.
-
-    `version` is the resourceVersion of redirects and of routes that have our entries, so that every change of these
-    counts as a change; it is empty for all other routes.
-    """
-
-    routes: Mapping[Key, Route]
-    status_gateways: frozenset[Key]
-    version: str
-
-
-_NO_REFERENCES = _RouteReferences({}, frozenset(), "")
-
-
-class RouteIndex:
-    """HTTPRoutes and TLSRoutes by the Gateways that they refer to, and by those that our status entries name."""
-
-    def __init__(self, *, tenantgateways: TenantGatewayIndex, enqueue: Enqueue) -> None:
-        self._tenantgateways = tenantgateways
-        self._enqueue = enqueue
-        self._routes: dict[Key, dict[RouteId, Route]] = {}
-        self._with_status: Multimap[Key, RouteId] = Multimap()
-        self.httproutes = self._new_handler("HTTPRoute")
-        self.tlsroutes = self._new_handler("TLSRoute")
-
-    def referring_to(self, gateway: Key) -> Sequence[Route]:
-        """The routes that refer to a Gateway."""
-        return tuple(self._routes.get(gateway, {}).values())
-
-    def with_status_of(self, gateway: Key) -> Collection[RouteId]:
-        """The routes with a status entry of this controller about a Gateway."""
-        return self._with_status[gateway]
-
-    def gateways_with_status(self) -> Iterable[Key]:
-        """All Gateways that our status entries name, including those whose TenantGateway no longer exists."""
-        return iter(self._with_status)
-
-    def _new_handler(self, kind: RouteKind) -> ProjectionStore[_RouteReferences]:
-        return ProjectionStore(project=partial(_route_references, kind=kind), on_change=partial(self._changed, kind))
-
-    def _changed(
-        self, kind: RouteKind, key: Key, before: _RouteReferences | None, now: _RouteReferences | None
-    ) -> None:
-        identity = RouteId(key.namespace, key.name, kind)
-        old, new = before or _NO_REFERENCES, now or _NO_REFERENCES
-        for gateway in old.routes.keys() - new.routes.keys():
-            self._drop(gateway, identity)
-        for gateway, route in new.routes.items():
-            self._routes.setdefault(gateway, {})[identity] = route
-        for gateway in old.status_gateways - new.status_gateways:
-            self._with_status.discard(gateway, identity)
-        for gateway in new.status_gateways - old.status_gateways:
-            self._with_status.add(gateway, identity)
-        status_gateways = old.status_gateways | new.status_gateways
-        for gateway in status_gateways | old.routes.keys() | new.routes.keys():
-            if gateway in status_gateways or self._tenantgateways.is_active(gateway):
-                self._enqueue(gateway)
-        if kind == "HTTPRoute" and key.name.endswith(redirect_name("")):
-            enqueue_related(self._tenantgateways, self._enqueue, key)
-
-    def _drop(self, gateway: Key, route: RouteId) -> None:
-        routes = self._routes[gateway]
-        del routes[route]
-        if not routes:
-            del self._routes[gateway]
-
-
-def _route_references(obj: Object, *, kind: RouteKind) -> _RouteReferences | None:
-    metadata = obj["metadata"]
-    status_gateways = frozenset(parse.gateways_in_status(obj))
-    follow_every_change = status_gateways or metadata["name"].endswith(redirect_name(""))
-    version = str(metadata["resourceVersion"]) if follow_every_change else ""
-    references = _RouteReferences(parse.routes_by_gateway(obj, kind), status_gateways, version)
-    return references if references.routes or follow_every_change else None
-
-
 class _NamespaceLabels(NamedTuple):
-    """The indexed part of a Namespace: the gateway owner that it inherits from, and the label and annotation."""
+    """The indexed part of a Namespace: the gateway owner that it inherits from, its two labels, and the annotation."""
 
     owner: str
     inheriting_namespace: InheritingNamespace | None
     label: str
+    host: str
     attached_by: str
 
 
-_NO_LABELS = _NamespaceLabels("", None, "", "")
+_NO_LABELS = _NamespaceLabels("", None, "", "", "")
 
 
 class NamespaceIndex:
@@ -196,10 +118,23 @@ class NamespaceIndex:
         self._enqueue = enqueue
         self._enqueue_namespace = enqueue_namespace
         self._inheriting: dict[str, dict[str, InheritingNamespace]] = {}
+        self._on_labels: list[LabelsListener] = []
         self.handler = ProjectionStore[_NamespaceLabels](project=_namespace_labels, on_change=self._changed)
 
     def inheriting(self, owner: str) -> Sequence[InheritingNamespace]:
         return [inheriting_namespace for _, inheriting_namespace in sorted(self._inheriting.get(owner, {}).items())]
+
+    def labels(self, name: str) -> RouteNamespace:
+        """The labels of a Namespace, which may not exist."""
+        return _route_namespace(name, self.handler.get(Key("", name)))
+
+    def is_known(self, name: str) -> bool:
+        """False for a Namespace that does not exist, or whose event has not arrived."""
+        return self.handler.get(Key("", name)) is not None
+
+    def subscribe(self, on_labels: LabelsListener) -> None:
+        """`on_labels` is called with the labels of a Namespace before and after a change, and when it appears."""
+        self._on_labels.append(on_labels)
 
     def attached(self) -> Iterable[str]:
         """The Namespaces with the annotation that this controller sets on attached ones."""
@@ -214,6 +149,10 @@ class NamespaceIndex:
             if now is not None and now.inheriting_namespace is not None:
                 self._inheriting.setdefault(now.owner, {})[key.name] = now.inheriting_namespace
         self._enqueue_namespace(key.name)
+        old, new = _route_namespace(key.name, before), _route_namespace(key.name, now)
+        if before is None or old != new:
+            for on_labels in self._on_labels:
+                on_labels(old, new)
 
     def _enqueue_owners(self, labels: _NamespaceLabels | None) -> None:
         if labels is not None and labels.inheriting_namespace is not None:
@@ -230,11 +169,16 @@ class NamespaceIndex:
 def _namespace_labels(namespace: Object) -> _NamespaceLabels:
     owner, inheriting_namespace = parse.inheriting_namespace(namespace) or ("", None)
     metadata = namespace["metadata"]
-    label = (metadata.get("labels") or {}).get(GATEWAY_LABEL)
+    found = metadata.get("labels") or {}
+    label, host = str(found.get(GATEWAY_LABEL) or ""), str(found.get(HOST_LABEL) or "")
     annotation = (metadata.get("annotations") or {}).get(GATEWAY_ATTACHED_BY_ANNOTATION)
-    labels = _NamespaceLabels(owner, inheriting_namespace, str(label or ""), str(annotation or ""))
+    labels = _NamespaceLabels(owner, inheriting_namespace, label, host, str(annotation or ""))
     # most Namespaces, of thousands, have none of these labels and share one value
     return labels if labels != _NO_LABELS else _NO_LABELS
+
+
+def _route_namespace(name: str, labels: _NamespaceLabels | None) -> RouteNamespace:
+    return RouteNamespace(name, labels.label, labels.host) if labels is not None else RouteNamespace(name)
 
 
 def _inheritance(labels: _NamespaceLabels | None) -> tuple[str, InheritingNamespace | None]:

@@ -1,28 +1,40 @@
 """Lays out the listeners and certificates of a Gateway within the limits of Gateway API and certificate authorities.
 
-If not everything fits, hostnames that the Gateway already serves stay, and the rest is admitted in a fixed order. Pure.
+If not everything fits, hostnames that the Gateway already serves stay, and the rest is admitted in a fixed order. What
+does not fit on the Gateway goes to ListenerSets, if they may grow; nothing that is served ever moves. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
 
 from apiserver.meta.resource import Object
 from controller.tenantgateway import names
+from controller.tenantgateway.certificate_budget import BudgetsOf, HostnameLedger, no_budgets
 from controller.tenantgateway.hostname_ownership import WILDCARD, rank
 from controller.tenantgateway.hostname_validation import (
     CERTIFICATE_FULL,
     HOSTNAME_CONFLICT,
     LISTENERS_TRUNCATED,
+    QUOTA_EXCEEDED,
     SECRET_MISSING,
     UNSUPPORTED_VALUE,
     HostnameRejection,
     hostname_errors,
 )
-from controller.tenantgateway.model import PlannedCertificate, PlannedListener, RouteId, TenantGateway
+from controller.tenantgateway.listenersets.existing_sets import NO_SETS, ExistingSets, remedy_for_truncation
+from controller.tenantgateway.model import (
+    PlannedCertificate,
+    PlannedListener,
+    PlannedListenerSet,
+    RouteId,
+    TenantGateway,
+)
 
-# the limit for one Gateway (FACT-7)
+# the limit for one Gateway (FACT-7), and for one ListenerSet
 MAX_LISTENERS = 64
 # the limit for one certificate, at Let's Encrypt and most other authorities
 MAX_DNS_NAMES = 100
@@ -34,58 +46,79 @@ HTTPS_PORT = 443
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`dropped` are the listeners that could not be placed, by hostname, with the reason."""
+    """`listeners` are those of the Gateway itself. `dropped` are the listeners that could not be placed, by hostname,
+    with the reason."""
 
     listeners: tuple[PlannedListener, ...]
     certificates: tuple[PlannedCertificate, ...]
     dropped: Mapping[str, HostnameRejection]
+    sets: tuple[PlannedListenerSet, ...] = ()
 
 
-def served_hostnames(current: Object | None) -> frozenset[str]:
-    """The hostnames of the listeners on port 443 of an existing Gateway."""
+def served_hostnames(current: Object | None, sets: ExistingSets = NO_SETS) -> frozenset[str]:
+    """The hostnames of the listeners on port 443 of an existing Gateway and its ListenerSets."""
     listeners = ((current or {}).get("spec") or {}).get("listeners") or ()
-    return frozenset(each["hostname"] for each in listeners if each.get("hostname") and each.get("port") == HTTPS_PORT)
+    own = {each["hostname"] for each in listeners if each.get("hostname") and each.get("port") == HTTPS_PORT}
+    return frozenset(own | sets.homes().keys())
 
 
 def per_hostname(
-    gateway: TenantGateway, passthrough: Mapping[str, str], owners: Mapping[str, RouteId], served: frozenset[str]
+    gateway: TenantGateway,
+    passthrough: Mapping[str, str],
+    owners: Mapping[str, RouteId],
+    served: frozenset[str],
+    budgets_of: BudgetsOf = no_budgets,
+    sets: ExistingSets = NO_SETS,
 ) -> Layout:
     """HTTP-01: one listener and one certificate for each hostname (R-109 to R-113, R-151).
 
     `passthrough` are services by hostname, `owners` the highest ranking route of each hostname, `served` the hostnames
-    that the Gateway already serves.
+    that the Gateway and its `sets` already serve. Each hostname is charged to the budgets of its namespace.
     """
-    builder = _LayoutBuilder()
+    ledger = HostnameLedger(budgets_of)
+    builder = _LayoutBuilder(gateway.key.name, sets)
     _place_passthrough(builder, passthrough, served)
     certificates = []
     for hostname in _in_admission_order(owners, served):
-        certificate = names.certificate_name(gateway.key.name, hostname)
+        certificate, namespace = names.certificate_name(gateway.key.name, hostname), owners[hostname].namespace
         if _too_long(certificate):
             builder.drop(
                 hostname,
                 UNSUPPORTED_VALUE,
                 f"needs a Certificate named {certificate}, which is longer than {MAX_NAME} characters",
             )
+        elif why := ledger.refuse(namespace, served=hostname in served):
+            builder.drop(hostname, QUOTA_EXCEEDED, why)
         elif builder.place(_https(names.listener_name(hostname), hostname, certificate)):
             certificates.append(PlannedCertificate(certificate, (hostname,), per_listener=True))
+            ledger.spend(namespace)
     return builder.layout(certificates)
 
 
 def wildcards(
-    gateway: TenantGateway, apex: str, passthrough: Mapping[str, str], children: Iterable[str], served: frozenset[str]
+    gateway: TenantGateway,
+    apex: str,
+    passthrough: Mapping[str, str],
+    children: Iterable[str],
+    served: frozenset[str],
+    sets: ExistingSets = NO_SETS,
 ) -> Layout:
     """DNS-01 and existingSecret: listeners for the apex, `*.` below it, and `*.` below each child host (R-114, R-115,
     R-174)."""
-    builder = _LayoutBuilder()
+    if gateway.wildcard_secret_namespace:
+        # a grant for the Gateway says nothing about its ListenerSets
+        sets = replace(sets, may_grow=False, withheld=False)
+    builder = _LayoutBuilder(gateway.key.name, sets)
     ours = gateway.cert_mode == "dns01"
     secret = names.wildcard_certificate_name(gateway.key.name) if ours else gateway.wildcard_secret
+    https = partial(_https, namespace="" if ours else gateway.wildcard_secret_namespace)
     if not secret or _too_long(secret):
         cause = "metadata.name is too long" if ours else "spec.wildcardSecretRef.name must name a Secret"
         builder.drop(apex, SECRET_MISSING, f"has no certificate: {cause}")
         _place_passthrough(builder, passthrough, served)
         return builder.layout(())
-    builder.place(_https(names.APEX_LISTENER, apex, secret))
-    builder.place(_https(names.WILDCARD_LISTENER, WILDCARD + apex, secret))
+    builder.place(https(names.APEX_LISTENER, apex, secret))
+    builder.place(https(names.WILDCARD_LISTENER, WILDCARD + apex, secret))
     _place_passthrough(builder, passthrough, served)
     dns_names = [apex, WILDCARD + apex]
     placed: list[str] = []
@@ -93,7 +126,7 @@ def wildcards(
         if ours and len(dns_names) + 2 * len(placed) + 2 > MAX_DNS_NAMES:
             why = f"does not fit: one certificate holds at most {MAX_DNS_NAMES} hostnames"
             builder.drop(WILDCARD + child, CERTIFICATE_FULL, f"{why}; give one of the tenants a gateway of its own")
-        elif builder.place(_https(names.child_listener_name(child), WILDCARD + child, secret)):
+        elif builder.place(https(names.child_listener_name(child), WILDCARD + child, secret)):
             placed.append(child)
     for child in sorted(placed):
         dns_names += [child, WILDCARD + child]
@@ -101,34 +134,81 @@ def wildcards(
     return builder.layout((PlannedCertificate(secret, valid, per_listener=False),) if ours else ())
 
 
-@dataclass(slots=True)
-class _LayoutBuilder:
-    """Collects listeners, starting with the one on port 80, and the hostnames that could not be placed."""
+def unchanged(
+    gateway: TenantGateway,
+    passthrough: Mapping[str, str],
+    current: Object | None,
+    is_wanted: Callable[[str], bool],
+    sets: ExistingSets = NO_SETS,
+    more: Iterable[PlannedListener] = (),
+) -> Layout:
+    """The HTTPS listeners that an existing Gateway has, with their certificates, as far as their hostnames are still
+    wanted: for as long as nobody consents to those that the TenantGateway asks for, or they are not there. `more`
+    listeners have room on the Gateway."""
+    builder = _LayoutBuilder(gateway.key.name, sets)
+    _place_passthrough(builder, passthrough, served_hostnames(current, sets))
+    existing = (current or {}, *sets.owned.values())
+    for each in (each for obj in existing for each in (obj.get("spec") or {}).get("listeners") or ()):
+        references = (each.get("tls") or {}).get("certificateRefs") or ()
+        if each.get("protocol") == "HTTPS" and references and is_wanted(each.get("hostname") or ""):
+            certificate, namespace = references[0].get("name") or "", references[0].get("namespace") or ""
+            builder.place(_https(each["name"], each["hostname"], certificate, namespace=namespace))
+    for listener in more:
+        builder.place(listener)
+    return builder.layout(())
 
-    listeners: dict[str, PlannedListener] = field(
-        default_factory=lambda: {
-            names.HTTP_LISTENER: PlannedListener(name=names.HTTP_LISTENER, protocol="HTTP", port=names.HTTP_PORT)
-        }
-    )
-    dropped: dict[str, HostnameRejection] = field(default_factory=dict)
+
+_GATEWAY = 0
+"""The place on the Gateway itself; the other places are the numbers of ListenerSets."""
+
+
+class _LayoutBuilder:
+    """Collects listeners by place, starting with the one on port 80, and the hostnames that could not be placed.
+
+    Those that are served must come before others, so that the others find out what room is left.
+    """
+
+    def __init__(self, tenantgateway: str, sets: ExistingSets) -> None:
+        self._tenantgateway = tenantgateway
+        self._sets = sets
+        self._homes = sets.homes()
+        http = PlannedListener(name=names.HTTP_LISTENER, protocol="HTTP", port=names.HTTP_PORT)
+        self._by_name = {http.name: http}
+        self._places: dict[int, list[PlannedListener]] = {_GATEWAY: [http], **{each: [] for each in sorted(sets.owned)}}
+        self.dropped: dict[str, HostnameRejection] = {}
 
     def place(self, listener: PlannedListener) -> bool:
         """Adds the listener and returns True, or drops its hostname with a reason."""
         hostname = listener.hostname
         if problems := hostname_errors(hostname):
             self.drop(hostname, UNSUPPORTED_VALUE, "; ".join(problems))
-        elif (other := self.listeners.get(listener.name)) is not None:
+        elif (other := self._by_name.get(listener.name)) is not None:
             why = f"needs the listener name {listener.name}, which {other.hostname} already has"
             self.drop(hostname, HOSTNAME_CONFLICT, f"{why}: choose another hostname")
-        elif len(self.listeners) == MAX_LISTENERS:
+        elif (place := self._place_for(hostname)) is None:
             why = f"does not fit: a Gateway has at most {MAX_LISTENERS} listeners"
-            self.drop(
-                hostname, LISTENERS_TRUNCATED, f"{why}; use certMode dns01, or give a tenant a gateway of its own"
-            )
+            remedy = remedy_for_truncation(withheld=self._sets.withheld)
+            self.drop(hostname, LISTENERS_TRUNCATED, f"{why}; {remedy}")
         else:
-            self.listeners[listener.name] = listener
+            self._by_name[listener.name] = listener
+            self._places.setdefault(place, []).append(listener)
             return True
         return False
+
+    def _place_for(self, hostname: str) -> int | None:
+        """The place that a hostname has; or else the first one with room, after which further sets are made."""
+        home = self._homes.get(hostname)
+        if home is not None and self._has_room(home):
+            return home
+        if self._has_room(_GATEWAY):
+            return _GATEWAY
+        if not self._sets.may_grow:
+            return None
+        existing = next((each for each in sorted(self._places) if self._has_room(each)), None)
+        return existing or next(each for each in count(1) if each not in self._places and not self._sets.is_taken(each))
+
+    def _has_room(self, place: int) -> bool:
+        return len(self._places[place]) < MAX_LISTENERS
 
     def drop(self, hostname: str, reason: str, why: str) -> None:
         self.dropped[hostname] = HostnameRejection(reason, f'"{hostname}" {why}')
@@ -137,10 +217,19 @@ class _LayoutBuilder:
         """The result in an order that does not depend on the order of placement, so that no Gateway changes
         needlessly."""
         return Layout(
-            listeners=tuple(self.listeners[name] for name in sorted(self.listeners)),
+            listeners=_sorted(self._places[_GATEWAY]),
             certificates=tuple(sorted(certificates, key=lambda each: each.name)),
             dropped=self.dropped,
+            sets=tuple(
+                PlannedListenerSet(names.listener_set_name(self._tenantgateway, number), _sorted(self._places[number]))
+                for number in sorted(self._places)
+                if number != _GATEWAY and self._places[number]
+            ),
         )
+
+
+def _sorted(listeners: Iterable[PlannedListener]) -> tuple[PlannedListener, ...]:
+    return tuple(sorted(listeners, key=lambda each: each.name))
 
 
 def _place_passthrough(builder: _LayoutBuilder, passthrough: Mapping[str, str], served: frozenset[str]) -> None:
@@ -164,8 +253,15 @@ def _in_admission_order(owners: Mapping[str, RouteId], served: frozenset[str]) -
     return iter(sorted(owners, key=order))
 
 
-def _https(name: str, hostname: str, certificate: str) -> PlannedListener:
-    return PlannedListener(name=name, protocol="HTTPS", port=HTTPS_PORT, hostname=hostname, certificate=certificate)
+def _https(name: str, hostname: str, certificate: str, *, namespace: str = "") -> PlannedListener:
+    return PlannedListener(
+        name=name,
+        protocol="HTTPS",
+        port=HTTPS_PORT,
+        hostname=hostname,
+        certificate=certificate,
+        certificate_namespace=namespace,
+    )
 
 
 def _too_long(name: str) -> bool:

@@ -10,14 +10,17 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from apiserver.meta.resource import Key, Object
+from controller.runtime.conditions import Finding
 
 CertMode = Literal["http01", "dns01", "existingSecret"]
-RouteKind = Literal["HTTPRoute", "TLSRoute"]
+RouteKind = Literal["HTTPRoute", "GRPCRoute", "TLSRoute"]
+ROUTE_KINDS: tuple[RouteKind, ...] = ("HTTPRoute", "GRPCRoute", "TLSRoute")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantGateway:
-    """A TenantGateway. `dns01` is the block of the spec unchanged; `wildcard_secret` is used by existingSecret only."""
+    """A TenantGateway. `dns01` is the block of the spec unchanged; `wildcard_secret` is used by existingSecret only,
+    and is in the TenantGateway's own namespace if `wildcard_secret_namespace` is empty."""
 
     key: Key
     uid: str
@@ -27,6 +30,7 @@ class TenantGateway:
     issuer_name: str = "letsencrypt-prod"
     dns01: Mapping[str, object] | None = None
     wildcard_secret: str = ""
+    wildcard_secret_namespace: str = ""
     attached: tuple[str, ...] = ()
     passthrough: tuple[str, ...] = ()
     class_name: str = "cilium"
@@ -42,6 +46,16 @@ class InheritingNamespace:
     host: str
 
 
+@dataclass(frozen=True, slots=True)
+class RouteNamespace:
+    """The labels of a Namespace that decide what its routes may claim: the Gateway that admits them and, in the
+    namespace of a tenant, the host that their hostnames belong to. Both are empty if the label is missing."""
+
+    name: str
+    gateway: str = ""
+    host: str = ""
+
+
 class RouteId(NamedTuple):
     """Sorts by namespace, name and kind, as ownership is decided among platform or tenant routes (R-200, CHOICE-11)."""
 
@@ -55,27 +69,43 @@ class RouteId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ParentRef:
-    """One reference of a route to the Gateway; `section` is empty and `port` None if the reference has none."""
+    """One reference of a route to the Gateway; `section` is empty and `port` None if the reference has none. It is to
+    the Gateway's own listeners, or to those of `listener_set`, the name of a ListenerSet of the Gateway (GEP-1713)."""
 
     section: str = ""
     port: int | None = None
+    listener_set: str = ""
+
+
+class PathMatch(NamedTuple):
+    """A path that a route matches. `Any` stands for patterns that are not understood, such as regular expressions."""
+
+    type: Literal["Exact", "PathPrefix", "Any"]
+    value: str
+
+
+WHOLE_HOST = (PathMatch("PathPrefix", "/"),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """A route as seen by one Gateway: `parents` holds its references to that Gateway only, at least one."""
+    """A route as seen by one Gateway: `parents` holds its references to that Gateway only, at least one. `paths` are
+    known of HTTPRoutes of the platform only."""
 
     id: RouteId
     hostnames: tuple[str, ...]
     parents: tuple[ParentRef, ...]
+    paths: tuple[PathMatch, ...] = WHOLE_HOST
 
 
 class HostnameConflict(NamedTuple):
-    """A hostname that a route may not use, because the winner owns `winning_hostname`, equal to it or overlapping."""
+    """A hostname that a route may not use, because the winner owns `winning_hostname`, equal to it or overlapping. If
+    the route could share it, `path` is the path that the winner has."""
 
     hostname: str
     winner: RouteId
     winning_hostname: str
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +118,23 @@ class HostnameOwnership:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedListener:
-    """`certificate` is the name of the Secret with the certificate; a Certificate of ours has the same name."""
+    """`certificate` is the name of the Secret with the certificate; a Certificate of ours has the same name. The Secret
+    is in the Gateway's own namespace if `certificate_namespace` is empty."""
 
     name: str
     protocol: Literal["HTTP", "HTTPS", "TLS"]
     port: int
     hostname: str = ""
     certificate: str = ""
+    certificate_namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedListenerSet:
+    """A ListenerSet with the listeners that do not fit on the Gateway."""
+
+    name: str
+    listeners: tuple[PlannedListener, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +162,11 @@ class OmittedHostname:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The desired state for a TenantGateway. `listeners` never exceeds the limit of Gateway API (FACT-7).
+    """The desired state for a TenantGateway. `listeners` are those of the Gateway itself, which never exceed the limit
+    of Gateway API (FACT-7); the others are in `sets`.
 
     `plaintext` are routes that port 80 serves without TLS because they name neither section nor port (GW-12).
+    `unproven_secret` is the reason and the message why certificates stay as they are; empty if they do not.
     """
 
     listeners: tuple[PlannedListener, ...]
@@ -132,22 +174,32 @@ class Plan:
     ownership: HostnameOwnership
     omitted: tuple[OmittedHostname, ...] = ()
     plaintext: tuple[RouteId, ...] = ()
+    sets: tuple[PlannedListenerSet, ...] = ()
+    unproven_secret: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
 class ParentRefVerdict:
-    """The decision on one parentRef of a route; `parent` is the parentRef from the route, unchanged."""
+    """The decision on one parentRef of a route; `parent` is the parentRef from the route, unchanged.
+
+    `references` is the condition ResolvedRefs, None if it is not ours to write. It `is_sole` if no other controller
+    judges such a parentRef, so that acceptance is told, too. `more` are further conditions of ours.
+    """
 
     parent: Object
     accepted: bool
     reason: str
     message: str
+    references: Finding | None = None
+    is_sole: bool = False
+    more: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Attachments:
     """`owners` maps an attached namespace to the namespace of its gateway; `attached_elsewhere` maps a TenantGateway to
-    the namespaces that it lists but another gateway has, each with the namespace of that gateway."""
+    the namespaces that it lists but does not get, each with the namespace of the gateway that has it: empty for one of
+    the platform that only the publisher's gateway may have."""
 
     owners: Mapping[str, str] = field(default_factory=dict)
     attached_elsewhere: Mapping[Key, Mapping[str, str]] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from hashlib import sha256
 
@@ -17,18 +18,34 @@ CERT_MANAGER_GROUP = "cert-manager.io"
 # controllerName of our entries in the status of routes (R-202).
 CONTROLLER_NAME = "gateway.cozystack.io/tenantgateway-controller"
 
+RESOLVED_REFS = "ResolvedRefs"
+"""The condition of routes and listeners about their references; REF_NOT_PERMITTED is its reason without a grant."""
+REF_NOT_PERMITTED = "RefNotPermitted"
+
 OWNER_LABEL = "cozystack.io/gateway"
-MANAGED_BY_LABEL = "cozystack.io/managed-by"
+GATEWAY_MANAGED_BY_LABEL = "cozystack.io/managed-by"
 MANAGED_BY = "cozystack-controller"
 TENANTGATEWAY_LABEL = "cozystack.io/tenantgateway"
 PER_LISTENER_LABEL = "cozystack.io/per-listener-cert"
 
+LISTENER_SET = "ListenerSet"
+_LISTENER_SET_NAME = re.compile(r"(.+)-([1-9][0-9]{0,8})")
+VERTEX_LABEL = "gateway.cozystack.io/vertex"
+"""Part of a hash of the route whose rules a flat route has. Every flat route has this label (delegation/)."""
+VERTEX_NAMESPACE_LABEL = "gateway.cozystack.io/vertex-namespace"
+
+PLATFORM_PREFIX = "cozy-"
 HTTP_LISTENER = "http"
 HTTP_PORT = 80
 WILDCARD_LISTENER = "https"
 APEX_LISTENER = "https-apex"
 # The namespace that cert-manager is expected to run in (R-132, R-311, R-323).
 CERT_MANAGER_NAMESPACE = "cozy-cert-manager"
+
+
+def is_platform(namespace: str) -> bool:
+    """True for namespaces whose routes win a contested hostname (R-199)."""
+    return namespace.startswith(PLATFORM_PREFIX)
 
 
 def listener_name(hostname: str) -> str:
@@ -54,6 +71,17 @@ def certificate_name(tenantgateway: str, hostname: str) -> str:
 def wildcard_certificate_name(tenantgateway: str) -> str:
     """The name of the Certificate of the DNS-01 mode, and of its Secret (R-159)."""
     return f"{tenantgateway}-gateway-tls"
+
+
+def listener_set_name(tenantgateway: str, number: int) -> str:
+    """The name of a ListenerSet."""
+    return f"{tenantgateway}-{number}"
+
+
+def split_listener_set(name: str) -> tuple[str, int] | None:
+    """The TenantGateway and the number that the name of a ListenerSet consists of; None for other names."""
+    found = _LISTENER_SET_NAME.fullmatch(name)
+    return (found[1], int(found[2])) if found else None
 
 
 def issuer_name(tenantgateway: str) -> str:
@@ -87,7 +115,7 @@ def metadata(gateway: TenantGateway, name: str, labels: Mapping[str, str]) -> Ob
 
 
 def tenantgateway_labels(gateway: TenantGateway) -> dict[str, str]:
-    return {TENANTGATEWAY_LABEL: _label_value(gateway.key.name), MANAGED_BY_LABEL: MANAGED_BY}
+    return {TENANTGATEWAY_LABEL: _label_value(gateway.key.name), GATEWAY_MANAGED_BY_LABEL: MANAGED_BY}
 
 
 def _label_value(name: str) -> str:

@@ -7,11 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from apiserver.meta.resource import Object
 from controller.tenantgateway import listeners as layout
+from controller.tenantgateway.certificate_budget import BudgetsOf, no_budgets
 from controller.tenantgateway.hostname_ownership import WILDCARD, claims, rank, resolve_ownership
-from controller.tenantgateway.hostname_validation import UNSUPPORTED_VALUE, check_certificate, check_claim, check_domain
+from controller.tenantgateway.hostname_validation import (
+    UNSUPPORTED_VALUE,
+    check_certificate,
+    check_claim,
+    check_domain,
+    within,
+)
+from controller.tenantgateway.listenersets.attachment_of_routes import detached_hostnames
+from controller.tenantgateway.listenersets.existing_sets import NO_SETS, ExistingSets
 from controller.tenantgateway.model import (
     HostnameOwnership,
     InheritingNamespace,
@@ -22,6 +32,7 @@ from controller.tenantgateway.model import (
     TenantGateway,
 )
 from controller.tenantgateway.names import CERT_MANAGER_NAMESPACE
+from controller.tenantgateway.secrets.replacement import NO_TRIAL, Trial, trial
 from registry.names import canonical_host, host_errors
 
 
@@ -31,46 +42,72 @@ def plan(
     routes: Sequence[Route],
     *,
     current: Object | None,
+    permitted: bool = True,
+    budgets_of: BudgetsOf = no_budgets,
+    shared_hostnames: bool = False,
+    sets: ExistingSets = NO_SETS,
 ) -> Plan:
     """Returns the same plan for any order of `inheriting` and `routes`, which are those of this gateway only.
 
-    `current` is the existing Gateway: if not everything fits, the hostnames that it serves stay.
+    `current` is the existing Gateway, `sets` are its ListenerSets: the hostnames that they serve stay there. Unless
+    it is `permitted` to use the Secret of another namespace that the spec names, and until the Gateway's controller can
+    use it, certificates stay as they are. With HTTP-01, no namespace has more hostnames than `budgets_of` it allows.
+    With `shared_hostnames`, namespaces of the platform may share one by disjoint paths.
     """
     apex = canonical_host(gateway.apex)
     omitted: list[OmittedHostname] = []
     passthrough = _passthrough(gateway, apex, omitted)
     claiming = _claiming_routes(gateway, apex, passthrough, routes, omitted)
-    ownership = _resolve_ownership(claiming, passthrough)
-    served = layout.served_hostnames(current)
+    ownership = _resolve_ownership(claiming, passthrough, shared=shared_hostnames)
+    served = layout.served_hostnames(current, sets)
+    trying = trial(gateway, current) if permitted else NO_TRIAL
     if problems := host_errors(apex):
         omitted.append(OmittedHostname(apex, UNSUPPORTED_VALUE, f'spec.apex "{apex}" {"; ".join(problems)}'))
-        laid_out = layout.per_hostname(gateway, {}, {}, served)
+        laid_out = layout.per_hostname(gateway, {}, {}, served, sets=sets)
     elif gateway.cert_mode == "http01":
         owned = _owned_hostnames(claiming, ownership)
-        laid_out = layout.per_hostname(gateway, passthrough, _best_routes(owned), served)
-        omitted += [
-            OmittedHostname(each, *laid_out.dropped[each], route=route)
-            for each, route in owned
-            if each in laid_out.dropped
-        ]
+        laid_out = layout.per_hostname(gateway, passthrough, _best_routes(owned), served, budgets_of, sets)
+        omitted += _dropped_of_routes(owned, laid_out)
+    elif not permitted or trying.reason:
+        wanted = partial(_is_wanted, apex, ownership)
+        laid_out = layout.unchanged(gateway, passthrough, current, wanted, sets, trying.listeners)
     else:
         children = _children(apex, inheriting, omitted)
-        laid_out = layout.wildcards(gateway, apex, passthrough, children, served)
+        laid_out = layout.wildcards(gateway, apex, passthrough, children, served, sets)
         omitted += _omitted_children(children, laid_out)
         omitted += _outside_certificate(_owned_hostnames(claiming, ownership), laid_out)
-        omitted += [
-            OmittedHostname(each, *laid_out.dropped[each])
-            for each in (apex, WILDCARD + apex)
-            if each in laid_out.dropped
-        ]
-    omitted += [OmittedHostname(each, *laid_out.dropped[each]) for each in passthrough if each in laid_out.dropped]
+        omitted += _dropped((apex, WILDCARD + apex), laid_out)
+    omitted += _dropped(passthrough, laid_out)
+    omitted += detached_hostnames(gateway, claiming, _owned_hostnames(claiming, ownership), laid_out)
+    return _assemble(laid_out, ownership, omitted, _plaintext(gateway, routes), trying)
+
+
+def _assemble(
+    laid_out: layout.Layout,
+    ownership: HostnameOwnership,
+    omitted: Collection[OmittedHostname],
+    plaintext: tuple[RouteId, ...],
+    trying: Trial,
+) -> Plan:
     return Plan(
         listeners=laid_out.listeners,
         certificates=laid_out.certificates,
         ownership=ownership,
         omitted=tuple(sorted(set(omitted), key=_sort_key)),
-        plaintext=_plaintext(gateway, routes),
+        plaintext=plaintext,
+        sets=laid_out.sets,
+        unproven_secret=(trying.reason, trying.message),
     )
+
+
+def _is_wanted(apex: str, ownership: HostnameOwnership, hostname: str) -> bool:
+    return within(apex, hostname) and (
+        hostname == apex or hostname.startswith(WILDCARD) or hostname in ownership.owners
+    )
+
+
+def _dropped(hostnames: Iterable[str], laid_out: layout.Layout) -> Iterator[OmittedHostname]:
+    return (OmittedHostname(each, *laid_out.dropped[each]) for each in hostnames if each in laid_out.dropped)
 
 
 def _passthrough(gateway: TenantGateway, apex: str, omitted: list[OmittedHostname]) -> Mapping[str, str]:
@@ -107,10 +144,11 @@ def _claiming_routes(
     return claiming
 
 
-def _resolve_ownership(claiming: Sequence[Route], passthrough: Collection[str]) -> HostnameOwnership:
+def _resolve_ownership(claiming: Sequence[Route], passthrough: Collection[str], *, shared: bool) -> HostnameOwnership:
     """Resolves passthrough hostnames separately, so that a wildcard that covers one does not win it (PEER-08)."""
     tls = resolve_ownership([_with_hostnames(route, lambda each: each in passthrough) for route in claiming])
-    rest = resolve_ownership([_with_hostnames(route, lambda each: each not in passthrough) for route in claiming])
+    others = [_with_hostnames(route, lambda each: each not in passthrough) for route in claiming]
+    rest = resolve_ownership(others, shared=shared)
     conflicts = {
         loser: (*tls.conflicts.get(loser, ()), *rest.conflicts.get(loser, ()))
         for loser in {*tls.conflicts, *rest.conflicts}
@@ -123,10 +161,10 @@ def _with_hostnames(route: Route, condition: Callable[[str], bool]) -> Route:
 
 
 def _owned_hostnames(claiming: Iterable[Route], ownership: HostnameOwnership) -> list[tuple[str, RouteId]]:
-    """All pairs of a hostname and an HTTPRoute that may use it. TLSRoutes need no HTTPS listener (PEER-08, GW-2)."""
+    """All pairs of a hostname and a route that may use it. TLSRoutes need no HTTPS listener (PEER-08, GW-2)."""
     owned = []
     for route in claiming:
-        if route.id.kind == "HTTPRoute":
+        if route.id.kind != "TLSRoute":
             lost = {each.hostname for each in ownership.conflicts.get(route.id, ())}
             owned += [(hostname, route.id) for hostname in route.hostnames if hostname not in lost]
     return owned
@@ -163,6 +201,12 @@ def _omitted_children(children: Mapping[str, Sequence[str]], laid_out: layout.La
     ]
 
 
+def _dropped_of_routes(owned: Iterable[tuple[str, RouteId]], laid_out: layout.Layout) -> Iterator[OmittedHostname]:
+    for hostname, route in owned:
+        if hostname in laid_out.dropped:
+            yield OmittedHostname(hostname, *laid_out.dropped[hostname], route=route)
+
+
 def _outside_certificate(owned: Iterable[tuple[str, RouteId]], laid_out: layout.Layout) -> Iterator[OmittedHostname]:
     """The hostnames that a wildcard listener would serve with a certificate that clients reject.
 
@@ -184,7 +228,7 @@ def _plaintext(gateway: TenantGateway, routes: Iterable[Route]) -> tuple[RouteId
             for route in routes
             if route.id.kind == "HTTPRoute"
             and route.id.namespace in admitted
-            and any(not parent.section and parent.port is None for parent in route.parents)
+            and any(not (each.section or each.port or each.listener_set) for each in route.parents)
         )
     )
 

@@ -3,100 +3,140 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 from apiserver.meta.resource import Object
 from controller.runtime.apply import covers
-from controller.runtime.conditions import MAX_MESSAGE, Finding, build_conditions
-from controller.tenantgateway.hostname_ownership import binds_plain_http, describe_route, may_be_named
-from controller.tenantgateway.hostname_validation import HOSTNAME_CONFLICT, HostnameRejection
-from controller.tenantgateway.model import HostnameConflict, ParentRef, ParentRefVerdict, Plan, RouteId
-from controller.tenantgateway.names import CONTROLLER_NAME, GATEWAY_API_GROUP
+from controller.runtime.conditions import MAX_MESSAGE, Finding, build_conditions, find_condition
+from controller.tenantgateway.hostname_ownership import describe_route, may_be_named
+from controller.tenantgateway.hostname_validation import HOSTNAME_CONFLICT, ORPHANED, HostnameRejection
+from controller.tenantgateway.model import HostnameConflict, ParentRefVerdict, Plan, RouteId
+from controller.tenantgateway.names import CONTROLLER_NAME, RESOLVED_REFS
+from controller.tenantgateway.parse import parent_identity, parent_target
 
 MAX_PARENTS = 32
 
 _Parent = tuple[object, ...]
 
 
-def rejections_by_route(plan: Plan) -> Mapping[RouteId, HostnameRejection]:
-    """The routes with at least one rejected hostname, each with one merged rejection.
+def rejections_by_route(
+    plan: Plan, not_counted: Mapping[RouteId, Sequence[HostnameRejection]] = MappingProxyType({})
+) -> Mapping[RouteId, HostnameRejection]:
+    """The routes with at least one rejected hostname, each with one merged rejection. `not_counted` are rejections of
+    hostnames that the plan did not count.
 
     Its reason is HostnameConflict if any hostname is in conflict; its message lists all hostnames.
     """
-    rejections: dict[RouteId, list[HostnameRejection]] = {}
+    rejections: dict[RouteId, list[HostnameRejection]] = {route: [*each] for route, each in not_counted.items()}
     for loser, conflicts in plan.ownership.conflicts.items():
-        rejections[loser] = [
+        rejections.setdefault(loser, []).extend(
             HostnameRejection(HOSTNAME_CONFLICT, _conflict_message(each, loser.namespace)) for each in conflicts
-        ]
+        )
     for omitted in plan.omitted:
         if omitted.route is not None:
             rejections.setdefault(omitted.route, []).append(HostnameRejection(omitted.reason, omitted.message))
     return {route: _merge(each) for route, each in rejections.items()}
 
 
-def evaluate_parent_ref(parent: Object, rejection: HostnameRejection | None) -> ParentRefVerdict:
-    """Decides on one parentRef of a route that refers to this Gateway; `rejection` is that of the route, if any.
+def accept(parent: Mapping[str, Any]) -> ParentRefVerdict:
+    return ParentRefVerdict(
+        dict(parent), accepted=True, reason="Accepted", message="the route may use all of its hostnames"
+    )
 
-    A parentRef to port 80 claims no hostname and is always accepted.
-    """
-    on_http = binds_plain_http(ParentRef(section=parent.get("sectionName") or "", port=parent.get("port")))
-    if rejection is None or on_http:
-        return ParentRefVerdict(
-            parent, accepted=True, reason="Accepted", message="the route may use all of its hostnames"
-        )
-    return ParentRefVerdict(parent, accepted=False, reason=rejection.reason, message=rejection.message[:MAX_MESSAGE])
+
+def reject(parent: Mapping[str, Any], rejection: HostnameRejection) -> ParentRefVerdict:
+    return ParentRefVerdict(
+        dict(parent), accepted=False, reason=rejection.reason, message=rejection.message[:MAX_MESSAGE]
+    )
+
+
+def orphan(parent: Mapping[str, Any], namespace: str, *, detached: bool = False) -> ParentRefVerdict:
+    """The verdict on a parentRef of a route in `namespace` whose Gateway does not exist or, if `detached`, on the last
+    one of a route that has no parentRef any more (R-347)."""
+    target = parent_target(parent, namespace)
+    what = f"{target.kind} {target.namespace}/{target.name}"
+    if detached:
+        message = f"the route has no parentRef: it was last attached to {what}"
+    else:
+        message = f"there is no {what}: set spec.gateway of its tenant, or attach to another Gateway"
+    return ParentRefVerdict(dict(parent), accepted=False, reason=ORPHANED, message=message)
 
 
 def route_parents(
-    route: Object, attached: Sequence[ParentRefVerdict], *, served_by_other: Callable[[Object], bool], now: str
+    route: Object, verdicts: Sequence[ParentRefVerdict], *, is_undecided: Callable[[Object], bool], now: str
 ) -> list[Object] | None:
     """Returns the complete new status.parents of a route, or None if nothing changes. `now` is RFC 3339.
 
-    `attached` are the verdicts on parentRefs of this route. Our entry for any other parentRef is removed, unless the
-    route still has that parentRef and `served_by_other` returns that another TenantGateway is responsible for it.
-    Entries of other controllers are never changed (R-203).
+    Our entry for a parentRef without a verdict is removed, unless the route still has that parentRef and
+    `is_undecided` returns that a verdict is to come. Entries of other controllers are never changed (R-203).
 
-    An accepted parentRef gets an entry only to replace an earlier rejection (R-206): clients would mistake a new entry
-    for acceptance by the Gateway's own controller, which may not have decided yet.
+    An accepted parentRef gets the condition Accepted only to replace an earlier rejection (R-206): clients would
+    mistake a new one for acceptance by the Gateway's own controller, which may not have decided yet. In the same way
+    it gets ResolvedRefs=True only to replace our False, and never beside a False of another controller.
     """
     namespace = route["metadata"].get("namespace", "")
     generation = route["metadata"].get("generation", 0)
     existing: list[Object] = (route.get("status") or {}).get("parents") or []
-    verdicts = {_identity(each.parent, namespace): each for each in attached}
-    referenced = {_identity(each, namespace) for each in (route.get("spec") or {}).get("parentRefs") or ()}
+    by_parent = {parent_identity(each.parent, namespace): each for each in verdicts}
+    referenced = {parent_identity(each, namespace) for each in (route.get("spec") or {}).get("parentRefs") or ()}
+
+    unresolved = _unresolved(existing, namespace)
 
     parents: list[Object] = []
     written: set[_Parent] = set()
     for entry in existing:
-        parent = _identity(entry.get("parentRef") or {}, namespace)
+        parent = parent_identity(entry.get("parentRef") or {}, namespace)
         if entry.get("controllerName") != CONTROLLER_NAME:
             parents.append(entry)
         elif parent in written:
             continue
-        elif (each := verdicts.get(parent)) is not None:
-            parents.append(_entry(each, entry, generation, now))
+        elif (each := by_parent.get(parent)) is not None:
+            contradicted = parent in unresolved
+            parents += _entry(each, entry, generation, now, contradicted=contradicted)
             written.add(parent)
-        elif parent in referenced and served_by_other(entry["parentRef"]):
+        elif parent in referenced and is_undecided(entry["parentRef"]):
             parents.append(entry)
-    rejected = (each for parent, each in verdicts.items() if not each.accepted and parent not in written)
-    parents += [_entry(each, {}, generation, now) for each in rejected]
+    for parent, each in by_parent.items():
+        if parent not in written:
+            parents += _entry(each, {}, generation, now)
     parents = _within_limit(parents)
     return None if covers(existing, parents) else parents
 
 
-def _entry(verdict: ParentRefVerdict, before: Object, generation: int, now: str) -> Object:
-    findings = (
-        Finding("Accepted", "True" if verdict.accepted else "False", verdict.reason, verdict.message),
-        Finding(
-            "ResolvedRefs",
-            "True",
-            "ResolvedRefs",
-            "this controller checks hostnames only, it does not resolve references",
-        ),
-    )
-    return {
+def _entry(
+    verdict: ParentRefVerdict, before: Object, generation: int, now: str, *, contradicted: bool = False
+) -> list[Object]:
+    """Our entry for a parentRef; empty if there is nothing to say about it."""
+    conditions = before.get("conditions")
+    findings = []
+    if verdict.is_sole or not verdict.accepted or find_condition(conditions, "Accepted") is not None:
+        findings.append(Finding("Accepted", "True" if verdict.accepted else "False", verdict.reason, verdict.message))
+    findings += verdict.more
+    resolved = verdict.references
+    if resolved is not None and (
+        resolved.status == "False"
+        or verdict.is_sole
+        or (find_condition(conditions, RESOLVED_REFS) is not None and not contradicted)
+    ):
+        findings.append(resolved)
+    if not findings:
+        return []
+    entry = {
         "parentRef": verdict.parent,
         "controllerName": CONTROLLER_NAME,
-        "conditions": build_conditions(findings, before.get("conditions"), generation=generation, now=now),
+        "conditions": build_conditions(findings, conditions, generation=generation, now=now),
+    }
+    return [entry]
+
+
+def _unresolved(existing: Iterable[Object], namespace: str) -> set[_Parent]:
+    """The parentRefs of which another controller says that a reference is not resolved."""
+    others = (each for each in existing if each.get("controllerName") != CONTROLLER_NAME)
+    return {
+        parent_identity(each.get("parentRef") or {}, namespace)
+        for each in others
+        if (found := find_condition(each.get("conditions"), RESOLVED_REFS)) and found.get("status") == "False"
     }
 
 
@@ -108,21 +148,11 @@ def _within_limit(parents: Sequence[Object]) -> list[Object]:
     return [each for index, each in enumerate(parents) if index not in surplus]
 
 
-def _identity(parent: Object, namespace: str) -> _Parent:
-    """The fields that identify a parentRef, with defaults filled in."""
-    return (
-        parent.get("group", GATEWAY_API_GROUP),
-        parent.get("kind", "Gateway"),
-        parent.get("namespace") or namespace,
-        parent.get("name"),
-        parent.get("sectionName") or "",
-        parent.get("port"),
-    )
-
-
 def _conflict_message(conflict: HostnameConflict, namespace: str) -> str:
     """The message for a route in `namespace`, which lost."""
     owner = describe_route(conflict.winner, namespace)
+    if conflict.path:
+        return f'"{conflict.hostname}" with the path {conflict.path} belongs to {owner}: choose other paths'
     if conflict.winning_hostname == conflict.hostname:
         return f'"{conflict.hostname}" belongs to {owner}'
     if not may_be_named(conflict.winner, namespace):

@@ -10,7 +10,7 @@ from controller.runtime.apply import ClusterWriter
 from controller.runtime.conditions import find_condition
 from controller.runtime.event_recorder import Event, Recorder, Regarding
 from controller.tenantgateway.index import TenantGatewayIndex
-from controller.tenantgateway.status import READY, ReconcileResult, render_status
+from controller.tenantgateway.status import READY, ReconcileResult, render_tenantgateway_status
 from registry.tenantgateway.types import TENANTGATEWAYS
 
 _RECONCILE = "Reconcile"
@@ -31,7 +31,7 @@ class StatusWriter:
 
     async def write(self, obj: Object, result: ReconcileResult) -> None:
         """`obj` is the observed TenantGateway. Raises the cluster's StatusError."""
-        status = render_status(result, now=self._now())
+        status = render_tenantgateway_status(result, now=self._now())
         before = obj.get("status")
         if status == before:
             return
@@ -40,11 +40,11 @@ class StatusWriter:
             return
         self._tenantgateways.record_write(written)
         regarding = Regarding.of(TENANTGATEWAYS, obj)
-        for event in events_for_conditions((before or {}).get("conditions"), status["conditions"]):
+        for event in events_for_tenantgateway_conditions((before or {}).get("conditions"), status["conditions"]):
             self._recorder.record(regarding, event)
 
 
-def events_for_conditions(before: object, after: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
+def events_for_tenantgateway_conditions(before: object, after: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
     """Yields an event for each condition that changed. `before` is the former value, which may be malformed."""
     for each in after:
         type_, status, reason, message = (str(each[field]) for field in ("type", "status", "reason", "message"))

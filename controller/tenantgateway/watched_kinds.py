@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from controller.tenantgateway.collected_errors import is_transient
+from controller.tenantgateway.consent.references import slim_route
+from controller.tenantgateway.model import RouteKind
 from controller.tenantgateway.names import CERT_MANAGER_GROUP, GATEWAY_API_GROUP
-from controller.tenantgateway.parse import slim_route
 from registry.cluster.event_handlers import EventHandler, NoOpEventHandler
 from registry.cluster.informer import Informer
 from registry.cluster.informer_factory import InformerFactory
 from registry.cluster.interface import ClusterResource
 from registry.cluster.object_store import key_of
+
+HTTPROUTE_VERSIONS = ("v1",)
+GRPCROUTE_VERSIONS = ("v1",)
+TLSROUTE_VERSIONS = ("v1", "v1alpha3", "v1alpha2")
 
 
 class WatchedKind:
@@ -36,7 +41,10 @@ class WatchedKind:
         self._handlers: list[EventHandler] = []
         self._informer: Informer | None = None
         self._written: dict[Key, Object] = {}
-        self._available = informers.watch_availability(first.group, first.kind, [each.version for each in resources])
+        versions = [each.version for each in resources]
+        self._available = informers.watch_availability(
+            first.group, first.kind, versions, plural=first.plural, namespaced=first.namespaced
+        )
         self._error: StatusError | None = None
         self._failed = asyncio.Event()
         self._available.subscribe(self._follow, on_error=self._set_error)
@@ -129,8 +137,9 @@ async def _wait_for_any(*events: asyncio.Event) -> None:
 
 
 class WatchedKinds:
-    """All kinds of the controller. A missing TLSRoute is no error: Gateway API's standard channel lacked it for a
-    long time."""
+    """All kinds of the controller. A missing TLSRoute or GRPCRoute is no error: Gateway API's standard channel lacked
+    them for a long time. Without ReferenceGrants, nothing is told about references to other namespaces; without
+    ListenerSets, a Gateway has 64 listeners."""
 
     def __init__(self, informers: InformerFactory) -> None:
         def kind(
@@ -140,12 +149,32 @@ class WatchedKinds:
             return WatchedKind(informers, resources, slim=slim)
 
         self.gateways = kind(GATEWAY_API_GROUP, "Gateway", "v1")
-        self.httproutes = kind(GATEWAY_API_GROUP, "HTTPRoute", "v1", slim=slim_route)
-        self.tlsroutes = kind(GATEWAY_API_GROUP, "TLSRoute", "v1", "v1alpha3", "v1alpha2", slim=slim_route)
+        self.httproutes = kind(GATEWAY_API_GROUP, "HTTPRoute", *HTTPROUTE_VERSIONS, slim=slim_route)
+        self.grpcroutes = kind(GATEWAY_API_GROUP, "GRPCRoute", *GRPCROUTE_VERSIONS, slim=slim_route)
+        self.tlsroutes = kind(GATEWAY_API_GROUP, "TLSRoute", *TLSROUTE_VERSIONS, slim=slim_route)
+        self.grants = kind(GATEWAY_API_GROUP, "ReferenceGrant", "v1", "v1beta1")
+        self.listener_sets = kind(GATEWAY_API_GROUP, "ListenerSet", "v1")
+        classes = ClusterResource(GATEWAY_API_GROUP, "v1", "gatewayclasses", "GatewayClass", namespaced=False)
+        self.gateway_classes = WatchedKind(informers, [classes])
         self.issuers = kind(CERT_MANAGER_GROUP, "Issuer", "v1")
         self.certificates = kind(CERT_MANAGER_GROUP, "Certificate", "v1")
 
-        self.all = (self.gateways, self.httproutes, self.tlsroutes, self.issuers, self.certificates)
+        self.of_routes: Mapping[RouteKind, WatchedKind] = {
+            "HTTPRoute": self.httproutes,
+            "GRPCRoute": self.grpcroutes,
+            "TLSRoute": self.tlsroutes,
+        }
+        self.all = (
+            self.gateways,
+            self.httproutes,
+            self.grpcroutes,
+            self.tlsroutes,
+            self.grants,
+            self.listener_sets,
+            self.gateway_classes,
+            self.issuers,
+            self.certificates,
+        )
 
     async def wait_until_known(self) -> None:
         """Waits until each kind is listed completely or has a reason why it cannot be."""

@@ -1,7 +1,7 @@
 """Renders the Gateway of a TenantGateway as a desired object for `ClusterWriter`. Pure.
 
-`addresses` and `infrastructure` are left to the operator (GW-20). A field of a listener that is None is removed, even
-if another client has set it.
+`addresses`, `infrastructure` and, without ListenerSets of ours, `allowedListeners` are left to the operator (GW-20). A
+field of a listener that is None is removed, even if another client has set it.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from apiserver.meta.resource import Object
-from controller.tenantgateway.model import Plan, PlannedListener, TenantGateway
+from controller.tenantgateway.model import Plan, PlannedListener, RouteKind, TenantGateway
 from controller.tenantgateway.names import (
     CERT_MANAGER_NAMESPACE,
     GATEWAY_API_GROUP,
+    GATEWAY_MANAGED_BY_LABEL,
     MANAGED_BY,
-    MANAGED_BY_LABEL,
     OWNER_LABEL,
     metadata,
 )
@@ -26,19 +26,23 @@ Port443Kinds = Literal["separate", "shared"]
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 
 
-def render_gateway(gateway: TenantGateway, plan: Plan, *, port443_kinds: Port443Kinds = "separate") -> Object:
+def render_gateway(
+    gateway: TenantGateway, plan: Plan, *, port443_kinds: Port443Kinds = "separate", grpc_routes: bool = False
+) -> Object:
     """The Gateway with all planned listeners (R-106, R-108 to R-125, R-130 to R-137)."""
-    labels = {OWNER_LABEL: gateway.key.namespace, MANAGED_BY_LABEL: MANAGED_BY}
-    return {
-        "metadata": metadata(gateway, gateway.key.name, labels),
-        "spec": {
-            "gatewayClassName": gateway.class_name,
-            "listeners": [_listener(gateway, each, port443_kinds) for each in plan.listeners],
-        },
+    labels = {OWNER_LABEL: gateway.key.namespace, GATEWAY_MANAGED_BY_LABEL: MANAGED_BY}
+    spec: Object = {
+        "gatewayClassName": gateway.class_name,
+        "listeners": [render_listener(gateway, each, port443_kinds, grpc_routes) for each in plan.listeners],
     }
+    if plan.sets:
+        spec["allowedListeners"] = {"namespaces": {"from": "Same", "selector": None}}
+    return {"metadata": metadata(gateway, gateway.key.name, labels), "spec": spec}
 
 
-def _listener(gateway: TenantGateway, listener: PlannedListener, port443_kinds: Port443Kinds) -> Object:
+def render_listener(
+    gateway: TenantGateway, listener: PlannedListener, port443_kinds: Port443Kinds, grpc_routes: bool
+) -> Object:
     return {
         "name": listener.name,
         "protocol": listener.protocol,
@@ -47,7 +51,9 @@ def _listener(gateway: TenantGateway, listener: PlannedListener, port443_kinds: 
         "tls": _tls(listener),
         "allowedRoutes": {
             "namespaces": {"from": "Selector", "selector": _selector(gateway, listener)},
-            "kinds": [{"group": GATEWAY_API_GROUP, "kind": kind} for kind in _kinds(listener, port443_kinds)],
+            "kinds": [
+                {"group": GATEWAY_API_GROUP, "kind": kind} for kind in _kinds(listener, port443_kinds, grpc_routes)
+            ],
         },
     }
 
@@ -57,7 +63,8 @@ def _tls(listener: PlannedListener) -> Object | None:
         case "HTTP":
             return None
         case "HTTPS":
-            secret = {"group": "", "kind": "Secret", "name": listener.certificate, "namespace": None}
+            secret: Object = {"group": "", "kind": "Secret", "name": listener.certificate}
+            secret["namespace"] = listener.certificate_namespace or None
             return {"mode": "Terminate", "certificateRefs": [secret], "options": None}
         case "TLS":
             return {"mode": "Passthrough", "certificateRefs": None, "options": None}
@@ -76,10 +83,11 @@ def _selector(gateway: TenantGateway, listener: PlannedListener) -> dict[str, An
     return {"matchLabels": None, "matchExpressions": [by_name]}
 
 
-def _kinds(listener: PlannedListener, port443_kinds: Port443Kinds) -> tuple[str, ...]:
-    """Never empty, because an empty list admits GRPCRoute too, which no admission policy covers (R-136, FACT-8)."""
+def _kinds(listener: PlannedListener, port443_kinds: Port443Kinds, grpc_routes: bool) -> tuple[RouteKind, ...]:
+    """Never empty, because an empty list admits kinds that were not asked for (R-136, FACT-8)."""
     if listener.protocol == "HTTP":
         return ("HTTPRoute",)
+    terminated: tuple[RouteKind, ...] = ("HTTPRoute", "GRPCRoute") if grpc_routes else ("HTTPRoute",)
     if port443_kinds == "shared":
-        return ("HTTPRoute", "TLSRoute")
-    return ("HTTPRoute",) if listener.protocol == "HTTPS" else ("TLSRoute",)
+        return (*terminated, "TLSRoute")
+    return terminated if listener.protocol == "HTTPS" else ("TLSRoute",)

@@ -18,8 +18,9 @@ DEFAULT_PROVIDER = "cloudflare"
 _PEM = "-----BEGIN"
 
 
-class AcmeServer(Protocol):
-    """An ACME server. `ca_bundle` is PEM or base64 of PEM; `email` and `ca_bundle` may be empty."""
+class AcmeDirectory(Protocol):
+    """The URL of an ACME directory (`server`), and the account there. `ca_bundle` is PEM or base64 of PEM; it and
+    `email` may be empty."""
 
     @property
     def server(self) -> str: ...
@@ -33,7 +34,7 @@ class IssuerNotRenderable(ValueError):
     """The TenantGateway lacks a value that the Issuer needs; the message names the field."""
 
 
-def render_issuer(gateway: TenantGateway, acme: AcmeServer) -> Object:
+def render_issuer(gateway: TenantGateway, acme: AcmeDirectory) -> Object:
     """The Issuer for the modes http01 and dns01 (R-141 to R-148, R-160 to R-173, PEER-16, PEER-17).
 
     Raises IssuerNotRenderable.

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from apiserver.meta.resource import Key, Object
-from controller.runtime.apply import merge_patch
+from controller.runtime.apply import create_merge_patch
 from controller.tenantgateway import parse
 from controller.tenantgateway.ensure import is_owned
-from controller.tenantgateway.model import Plan, Route, RouteKind, TenantGateway
+from controller.tenantgateway.hostname_validation import HostnameRejection
+from controller.tenantgateway.model import Plan, RouteId, RouteKind, RouteNamespace, TenantGateway
 from controller.tenantgateway.plan import plan
 from controller.tenantgateway.render.gateway import render_gateway
+from controller.tenantgateway.route_admission import admit, reject_parent
 from controller.tenantgateway.route_status import rejections_by_route
 from registry.cluster.interface import NAMESPACES, ClusterResource
-from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION
+from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION, GATEWAY_LABEL, HOST_LABEL
 from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.controller.tenantgateway.gateway_world import (
     CERTIFICATES,
@@ -32,13 +36,15 @@ async def find_deviations(world: World) -> list[str]:
     """Returns one sentence for each deviation from the desired state. TenantGateways with a problem are not checked."""
     gateways = [parse.tenantgateway(each) for each in await _all(world, TENANTGATEWAYS)]
     routes = [(obj, kind) for res, kind in _KINDS for obj in await _all(world, res)]
-    plans: dict[Key, Plan] = {}
+    namespaces = {each["metadata"]["name"]: _labels(each) for each in await _all(world, NAMESPACES)}
+    plans: dict[Key, _Planned] = {}
     deviations: list[str] = []
     for gateway, problem in gateways:
         if not problem:
-            plans[gateway.key] = await _plan(world, gateway, routes)
-            deviations += await _check_objects(world, gateway, plans[gateway.key])
-    deviations += _check_route_statuses(plans, routes, problematic={each.key for each, problem in gateways if problem})
+            plans[gateway.key] = await _plan(world, gateway, routes, namespaces)
+            deviations += await _check_objects(world, gateway, plans[gateway.key].plan)
+    problematic = {each.key for each, problem in gateways if problem}
+    deviations += _check_route_statuses(world, plans, routes, namespaces, problematic=problematic)
     listed = {each: gateway.key.namespace for gateway, _ in gateways for each in gateway.attached}
     for namespace in await _all(world, NAMESPACES):
         metadata = namespace["metadata"]
@@ -53,17 +59,40 @@ async def _all(world: World, res: ClusterResource, namespace: str = "") -> Seque
     return items
 
 
-async def _plan(world: World, gateway: TenantGateway, routes: Sequence[tuple[Object, RouteKind]]) -> Plan:
+@dataclass(frozen=True)
+class _Planned:
+    """A TenantGateway and its plan, with the rejected hostnames of routes that it counts in part or not at all."""
+
+    gateway: TenantGateway
+    plan: Plan
+    not_counted: Mapping[RouteId, Sequence[HostnameRejection]]
+
+
+def _labels(namespace: Object) -> RouteNamespace:
+    labels = namespace["metadata"].get("labels") or {}
+    return RouteNamespace(namespace["metadata"]["name"], labels.get(GATEWAY_LABEL, ""), labels.get(HOST_LABEL, ""))
+
+
+async def _plan(
+    world: World,
+    gateway: TenantGateway,
+    routes: Sequence[tuple[Object, RouteKind]],
+    namespaces: Mapping[str, RouteNamespace],
+) -> _Planned:
     owner = gateway.key.namespace
     inheriting = [
         found[1]
         for each in await _all(world, NAMESPACES)
         if (found := parse.inheriting_namespace(each)) and found[0] == owner
     ]
-    own: list[Route] = [
-        route for obj, kind in routes if (route := parse.routes_by_gateway(obj, kind).get(gateway.key)) is not None
+    own = [
+        admitted
+        for obj, kind in routes
+        if (route := parse.routes_by_gateway(obj, kind).get(gateway.key)) is not None
+        and (admitted := admit(gateway, route, namespaces[route.id.namespace])) is not None
     ]
-    return plan(gateway, inheriting, own, current=_own_gateway(world, gateway))
+    planned = plan(gateway, inheriting, [each.route for each in own], current=_own_gateway(world, gateway))
+    return _Planned(gateway, planned, {each.route.id: each.rejections for each in own if each.rejections})
 
 
 def _own_gateway(world: World, gateway: TenantGateway) -> Object | None:
@@ -76,7 +105,7 @@ async def _check_objects(world: World, gateway: TenantGateway, plan: Plan) -> Se
     current = _own_gateway(world, gateway)
     if current is None and world.cluster.peek(GATEWAYS, namespace, gateway.key.name) is None:
         deviations.append(f"{gateway.key} has no Gateway")
-    if current is not None and (changes := merge_patch(current, render_gateway(gateway, plan))):
+    if current is not None and (changes := create_merge_patch(current, render_gateway(gateway, plan))):
         deviations.append(f"the Gateway of {gateway.key} lacks {changes}")
     planned = {each.name for each in plan.certificates}
     if surplus := await _owned(world, CERTIFICATES, gateway) - planned:
@@ -96,7 +125,12 @@ async def _owned(world: World, res: ClusterResource, gateway: TenantGateway) -> 
 
 
 def _check_route_statuses(
-    plans: dict[Key, Plan], routes: Sequence[tuple[Object, RouteKind]], *, problematic: set[Key]
+    world: World,
+    plans: dict[Key, _Planned],
+    routes: Sequence[tuple[Object, RouteKind]],
+    namespaces: Mapping[str, RouteNamespace],
+    *,
+    problematic: set[Key],
 ) -> Iterator[str]:
     """Every rejected parentRef must have an entry of ours that says so, and no other parentRef may."""
     for obj, kind in routes:
@@ -104,9 +138,9 @@ def _check_route_statuses(
         expected = {
             (gateway, parent.get("sectionName"), parent.get("port"))
             for parent in parse.parent_refs(obj)
-            if (gateway := parse.parent_gateway(parent, identity.namespace)) in plans
-            and identity in rejections_by_route(plans[gateway])
-            and parent.get("sectionName") != "http"
+            if (gateway := parse.parent_gateway(parent, identity.namespace)) is not None
+            and gateway not in problematic
+            and _is_expected_to_be_rejected(world, gateway, plans.get(gateway), parent, obj, identity, namespaces)
         }
         found = {
             (gateway, parent.get("sectionName"), parent.get("port"))
@@ -117,6 +151,27 @@ def _check_route_statuses(
         }
         if found != expected:
             yield f"{kind} {identity} has rejections for {found}, expected {expected}"
+
+
+def _is_expected_to_be_rejected(
+    world: World,
+    gateway: Key,
+    planned: _Planned | None,
+    parent: Mapping[str, Any],
+    route: Object,
+    identity: RouteId,
+    namespaces: Mapping[str, RouteNamespace],
+) -> bool:
+    if planned is None:
+        existing = world.cluster.peek(GATEWAYS, *gateway)
+        return existing is None or parse.is_of_tenantgateway(existing)
+    reference, namespace = parse.parent_ref(parent), namespaces[identity.namespace]
+    if (
+        reject_parent(planned.gateway, reference, identity.kind, route["spec"].get("hostnames") or (), namespace)
+        is not None
+    ):
+        return True
+    return reference.section != "http" and identity in rejections_by_route(planned.plan, planned.not_counted)
 
 
 def _is_rejected(entry: Object) -> bool:

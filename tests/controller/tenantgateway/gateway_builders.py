@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,6 +17,7 @@ from apiserver.meta.resource import Key, Object, Schema
 from apiserver.schema.pruning_and_defaulting import unknown_fields
 from apiserver.schema.validation import schema_errors
 from controller.runtime.apply import drop_nulls
+from controller.runtime.conditions import find_condition
 from controller.tenantgateway.model import (
     InheritingNamespace,
     ParentRef,
@@ -26,6 +29,7 @@ from controller.tenantgateway.model import (
 )
 from controller.tenantgateway.plan import plan
 from controller.tenantgateway.render.gateway import render_gateway
+from controller.tenantgateway.status import ReconcileResult, render_tenantgateway_status
 
 NOW = "2026-11-21T12:00:00Z"
 LATER = "2026-11-21T13:00:00Z"
@@ -68,8 +72,9 @@ def planned(
     *routes: Route,
     inheriting: tuple[InheritingNamespace, ...] = (),
     current: Object | None = None,
+    **options: Any,
 ) -> Plan:
-    return plan(tenantgateway, inheriting, routes, current=current)
+    return plan(tenantgateway, inheriting, routes, current=current, **options)
 
 
 def existing_gateway(tenantgateway: TenantGateway, plan: Plan) -> Object:
@@ -105,3 +110,56 @@ def _schema(file: str, version: str) -> Schema:
     schema: dict[str, Any] = next(each for each in versions if each["name"] == version)["schema"]["openAPIV3Schema"]
     schema["properties"]["metadata"] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return schema
+
+
+HARBOR = "harbor.foo.example.com"
+TAKEOVER = "gateway tenant-foo/cozystack exists but is not owned by TenantGateway tenant-foo/cozystack"
+HTTP01 = gateway(passthrough=("api",))
+DNS01 = gateway(cert_mode="dns01")
+EXISTING = gateway(cert_mode="existingSecret", wildcard_secret="ours")
+
+
+def reported(type_: str, status: str = "True", reason: str = "X", generation: int = 2) -> Object:
+    return {"type": type_, "status": status, "reason": reason, "message": "reported", "observedGeneration": generation}
+
+
+def programmed(tenantgateway: TenantGateway, plan: Plan, **listeners: list[Object]) -> Object:
+    """A programmed Gateway; `listeners` override the conditions of listeners by name, with `_` for a dash."""
+    obj = existing_gateway(tenantgateway, plan)
+    obj["metadata"]["generation"] = 2
+    fine = [reported("Accepted"), reported("ResolvedRefs"), reported("Programmed")]
+    obj["status"] = {
+        "conditions": [reported("Accepted"), reported("Programmed")],
+        "listeners": [
+            {"name": each.name, "conditions": listeners.get(each.name.replace("-", "_"), fine)}
+            for each in plan.listeners
+        ],
+    }
+    return obj
+
+
+def certificates(plan: Plan, status: str = "True") -> dict[str, Object]:
+    ready = {"metadata": {"generation": 2}, "status": {"conditions": [reported("Ready", status, "Issued")]}}
+    return {each.name: copy.deepcopy(ready) for each in plan.certificates}
+
+
+def all_well(tenantgateway: TenantGateway) -> ReconcileResult:
+    plan = planned(
+        tenantgateway,
+        route("tenant-foo", "harbor", HARBOR),
+        inheriting=(InheritingNamespace("tenant-a", "a.foo.example.com"),),
+    )
+    return ReconcileResult(
+        gateway=tenantgateway, plan=plan, current=programmed(tenantgateway, plan), certificates=certificates(plan)
+    )
+
+
+def ready_of(found: ReconcileResult) -> Mapping[str, Any]:
+    ready = find_condition(render_tenantgateway_status(found, now=NOW)["conditions"], "Ready")
+    assert ready is not None
+    return ready
+
+
+def shown(found: ReconcileResult, name: str) -> Mapping[str, Any]:
+    listeners: list[Mapping[str, Any]] = list(render_tenantgateway_status(found, now=NOW)["listeners"])
+    return next(each for each in listeners if each["name"] == name)

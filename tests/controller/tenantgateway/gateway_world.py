@@ -17,25 +17,28 @@ from controller.platform.settings import PlatformSettings, ReloadableSettings
 from controller.runtime.apply import ClusterWriter
 from controller.runtime.event_recorder import Event, Recorder, Regarding
 from controller.runtime.workqueue_metrics import WorkQueueMetrics
-from controller.runtime.write_gate import OpenGate
+from controller.runtime.write_gate import OpenGate, WriteGate
 from registry.cluster.informer_factory import InformerFactory
 from registry.cluster.interface import NAMESPACES, ClusterResource
 from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION, GATEWAY_LABEL, HOST_LABEL
 from registry.tenantgateway.types import TENANTGATEWAYS
 from tenant_apiserver.wiring.gateway_controller import GatewayControllers
-from tenant_apiserver.wiring.tenant_api import TenantApi, tenant_api
-from tests.fakes import FakeCluster
+from tenant_apiserver.wiring.tenant_api import TenantApi, TenantApiConfig, tenant_api
+from tests.fake_cluster import FakeCluster
 from tests.virtual_time import run_virtual
 
 GATEWAY_API, CERT_MANAGER = "gateway.networking.k8s.io", "cert-manager.io"
 GATEWAYS = ClusterResource(GATEWAY_API, "v1", "gateways", "Gateway")
 HTTPROUTES = ClusterResource(GATEWAY_API, "v1", "httproutes", "HTTPRoute")
 TLSROUTES = ClusterResource(GATEWAY_API, "v1", "tlsroutes", "TLSRoute")
+GRPCROUTES = ClusterResource(GATEWAY_API, "v1", "grpcroutes", "GRPCRoute")
+GRANTS = ClusterResource(GATEWAY_API, "v1", "referencegrants", "ReferenceGrant")
 ISSUERS = ClusterResource(CERT_MANAGER, "v1", "issuers", "Issuer")
 CERTIFICATES = ClusterResource(CERT_MANAGER, "v1", "certificates", "Certificate")
 OURS = "gateway.cozystack.io/tenantgateway-controller"
 MERGE = "application/merge-patch+json"
 # Longer than the pauses before a failed write is retried and before a missing kind is looked up again.
+_NO_PLATFORM_NAMESPACES: Mapping[str, Any] = {"gateway": {"attachedNamespaces": []}}
 _SETTLE_SECONDS = 30.0
 
 
@@ -50,14 +53,16 @@ class EventLog(Recorder):
 
 
 class World:
-    """`failing_calls` are errors to raise by (verb, plural, name); the cluster does not serve `unserved_groups`."""
+    """By default no namespace is the platform's.
+
+    `failing_calls` are errors to raise by (verb, plural, name); the cluster does not serve `unserved_groups`."""
 
     def __init__(self, cluster: FakeCluster | None = None, settings: Mapping[str, Any] | None = None) -> None:
         self.cluster = cluster or FakeCluster()
         self.cluster.before = self._before
         self.failing_calls: dict[tuple[str, str, str], StatusError] = {}
         self.unserved_groups: set[str] = set()
-        self.settings = ReloadableSettings(PlatformSettings.model_validate(settings or {}))
+        self.settings = ReloadableSettings(PlatformSettings.model_validate(settings or _NO_PLATFORM_NAMESPACES))
         self.recorder = EventLog()
         self.calls: list[tuple[str, str, str]] = []
 
@@ -69,11 +74,12 @@ class World:
             raise error
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[GatewayControllers]:
-        """Runs a process, and waits until it has settled at the start and at the end."""
+    async def running(self, gate: WriteGate | None = None) -> AsyncIterator[GatewayControllers]:
+        """Runs a process, and waits until it has settled at the start and at the end. It leads while the `gate` is
+        open: always, without one."""
         tenants = self.tenants()
         informers = InformerFactory(self.cluster, shared=tenants.informers)
-        self.writer = ClusterWriter(cluster=self.cluster, gate=OpenGate())
+        self.writer = ClusterWriter(cluster=self.cluster, gate=gate or OpenGate())
         controllers = GatewayControllers(
             tenants=tenants,
             settings=self.settings,
@@ -98,13 +104,15 @@ class World:
 
     def tenants(self) -> TenantApi:
         return tenant_api(
-            cluster=self.cluster,
-            settings=self.settings,
-            root_host="example.org",
-            authorizer=PrivilegedGroups(),
-            observe=ignore_observation,
-            cluster_admission=lambda _: (),
-            admission_informers=(),
+            TenantApiConfig(
+                cluster=self.cluster,
+                settings=self.settings,
+                root_host="example.org",
+                authorizer=PrivilegedGroups(),
+                observe=ignore_observation,
+                cluster_admission=lambda _: (),
+                admission_informers=(),
+            )
         )
 
     async def settle(self) -> None:
@@ -124,7 +132,11 @@ class World:
         res: ClusterResource = HTTPROUTES,
         **parent: Any,
     ) -> None:
+        """Adds a route and, unless it exists, its Namespace, which the Gateway `to` admits with every hostname below
+        example.com."""
         owner, _, gateway = to.partition("/")
+        if self.cluster.peek(NAMESPACES, "", namespace) is None:
+            self.namespace(namespace, gateway=owner, host="example.com")
         refs = [{"namespace": owner, "name": gateway, **parent}]
         metadata = {"namespace": namespace, "name": name}
         self.cluster.add(res, {"metadata": metadata, "spec": {"parentRefs": refs, "hostnames": list(hostnames)}})
@@ -139,6 +151,9 @@ class World:
 
     async def edit(self, res: ClusterResource, namespace: str, name: str, body: Object, subresource: str = "") -> None:
         await self.cluster.patch(res, namespace, name, body, content_type=MERGE, subresource=subresource)
+
+    def change_settings(self, settings: Mapping[str, Any]) -> None:
+        self.settings.replace(PlatformSettings.model_validate(settings))
 
     async def edit_spec(self, namespace: str = "tenant-foo", **spec: Any) -> None:
         await self.edit(TENANTGATEWAYS, namespace, "cozystack", {"spec": spec})
@@ -167,6 +182,10 @@ class World:
         """(status, reason, message) of a TenantGateway's conditions by type."""
         found = (self.get(TENANTGATEWAYS, namespace, name).get("status") or {}).get("conditions") or []
         return {each["type"]: (each["status"], each["reason"], each["message"]) for each in found}
+
+    def gateway_status(self, namespace: str = "tenant-foo", name: str = "cozystack") -> Object:
+        found: Object = self.get(TENANTGATEWAYS, namespace, name).get("status") or {}
+        return found
 
     def ready(self, namespace: str = "tenant-foo") -> tuple[str, str, str]:
         return self.conditions(namespace)["Ready"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pytest
 
 from apiserver.meta.resource import Key, Object
-from controller.runtime.apply import merge_patch
-from controller.tenantgateway.attachment import assign_attachments, namespace_patch
+from controller.runtime.apply import create_merge_patch
+from controller.tenantgateway.attachment import AttachmentRules, assign_attachments, namespace_patch
 from controller.tenantgateway.model import Attachments, TenantGateway
 from tests.controller.tenantgateway.gateway_builders import gateway
 
@@ -24,10 +26,13 @@ def namespace(name: str, *, label: str | None = None, by: str | None = None) -> 
     return {"metadata": metadata}
 
 
-def attached(gateways: list[TenantGateway], *namespaces: Object) -> Attachments:
-    return assign_attachments(
-        gateways, {each["metadata"]["name"]: each for each in namespaces}, depth=lambda name: DEPTHS[name]
+def attached(
+    gateways: list[TenantGateway], *namespaces: Object, platform: Collection[str] = (), has_publisher: bool = True
+) -> Attachments:
+    rules = AttachmentRules(
+        publisher="tenant-root", platform=platform, depth=lambda name: DEPTHS[name], has_publisher=has_publisher
     )
+    return assign_attachments(gateways, {each["metadata"]["name"]: each for each in namespaces}, rules)
 
 
 def claimant(owner: str, *names: str, terminating: bool = False) -> TenantGateway:
@@ -66,12 +71,48 @@ def test_a_namespace_listed_twice_is_attached_to_one_gateway(owners: list[str], 
     )
 
 
-def test_a_gateway_nearer_to_the_root_takes_over_an_attached_namespace() -> None:
-    found = attached(
-        [claimant("tenant-foo", "cozy-x"), claimant("tenant-root", "cozy-x")],
-        namespace("cozy-x", label="tenant-foo", by="tenant-foo"),
+@pytest.mark.parametrize(
+    ("owners", "held_by", "owner"),
+    [
+        pytest.param(["tenant-bar", "tenant-foo"], "tenant-foo", "tenant-foo", id="a new tenant takes nothing"),
+        pytest.param(["tenant-bar", "tenant-a-b"], "tenant-a-b", "tenant-a-b", id="not even nearer to the root"),
+        pytest.param(["tenant-bar", "tenant-foo"], "tenant-gone", "tenant-bar", id="the holder is deleted"),
+        pytest.param(["tenant-root", "tenant-foo"], "tenant-foo", "tenant-root", id="the publisher goes before it"),
+    ],
+)
+def test_the_holder_keeps_a_namespace(owners: list[str], held_by: str, owner: str) -> None:
+    """Except from the tenant that publishes the platform's services."""
+    found = attached([claimant(each, "x") for each in owners], namespace("x", label=held_by, by=held_by))
+    assert found.owners == {"x": owner}
+
+
+@pytest.mark.parametrize("held_by", [None, "tenant-foo"])
+def test_a_namespace_of_the_platform_is_attached_to_the_publisher_or_to_nobody(held_by: str | None) -> None:
+    """platform-routes.md 6: its routes name no other Gateway."""
+    harbor = namespace("cozy-harbor", label=held_by, by=held_by)
+    publisher, other = claimant("tenant-root", "cozy-harbor"), claimant("tenant-foo", "cozy-harbor")
+    waiting, elsewhere = ({other.key: {"cozy-harbor": each}} for each in ("", "tenant-root"))
+    assert attached([other], harbor, platform=("cozy-harbor",)) == Attachments(attached_elsewhere=waiting)
+    assert attached([other, publisher], harbor, platform=("cozy-harbor",)) == Attachments(
+        owners={"cozy-harbor": "tenant-root"}, attached_elsewhere=elsewhere
     )
-    assert found.owners == {"cozy-x": "tenant-root"}
+
+
+@pytest.mark.parametrize(
+    ("held_by", "owners"),
+    [
+        pytest.param("tenant-foo", {"cozy-harbor": "tenant-foo"}, id="it stays where it is"),
+        pytest.param(None, {}, id="it goes nowhere new"),
+        pytest.param("tenant-gone", {}, id="the holder is deleted"),
+    ],
+)
+def test_without_a_publishing_tenant_a_namespace_of_the_platform_stays(
+    held_by: str | None, owners: dict[str, str]
+) -> None:
+    """The setting may have a typing error, and the platform's services are published nevertheless."""
+    harbor = namespace("cozy-harbor", label=held_by, by=held_by)
+    claimants = [claimant("tenant-foo", "cozy-harbor"), claimant("tenant-bar", "cozy-harbor")]
+    assert attached(claimants, harbor, platform=("cozy-harbor",), has_publisher=False).owners == owners
 
 
 def test_a_tenantgateway_that_is_being_deleted_attaches_nothing() -> None:
@@ -129,7 +170,7 @@ def test_the_label_is_set_for_an_owner_and_removed_without_one(
     """R-189, R-191, R-304: all other fields of the namespace are kept."""
     desired = namespace_patch(existing, owner)
     assert desired is not None
-    changes = merge_patch(existing, desired)["metadata"]
+    changes = create_merge_patch(existing, desired)["metadata"]
     labels = {**existing["metadata"]["labels"], **changes.get("labels", {})}
     annotations = {**existing["metadata"].get("annotations", {}), **changes.get("annotations", {})}
     assert (labels.get(LABEL), annotations.get(ANNOTATION)) == (label, annotation)

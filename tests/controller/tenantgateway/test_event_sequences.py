@@ -174,7 +174,7 @@ def test_a_new_process_writes_nothing_after_any_sequence_of_events(seed: int) ->
 
     async def main(world: World) -> None:
         for place in _PLACES:
-            world.namespace(place)
+            world.namespace(place, host=f"{place}.example" if place in _OWNERS else "")
         events = RandomEvents(world, seed)
         for _ in range(_PROCESSES):
             async with world.running():

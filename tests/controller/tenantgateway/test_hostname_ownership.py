@@ -1,4 +1,4 @@
-"""Which route owns a hostname that several routes claim."""
+"""Exactly one of the routes that claim a hostname owns it."""
 
 from __future__ import annotations
 

@@ -90,6 +90,7 @@ def test_a_change_reconciles_only_its_own_tenantgateway() -> None:
     async def main(world: World) -> None:
         for number in range(40):
             world.add_tenantgateway(f"tenant-t{number}", apex=f"t{number}.example")
+            world.namespace(f"tenant-t{number}", gateway=f"tenant-t{number}", host=f"t{number}.example")
             for route in range(5):
                 owner = f"tenant-t{number}/cozystack"
                 world.route(f"tenant-t{number}", f"r{route}", f"r{route}.t{number}.example", to=owner, port=443)
@@ -105,7 +106,7 @@ def test_a_change_reconciles_only_its_own_tenantgateway() -> None:
             ]
             world.calls.clear()
             world.namespace("unrelated", host="t7.example")
-            world.route("tenant-t9", "elsewhere", "x.example", to="tenant-none/cozystack")
+            world.route("tenant-t9", "elsewhere", "x.example", to="istio-system/public")
             await world.settle()
             assert world.calls == []
 

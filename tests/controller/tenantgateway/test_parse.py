@@ -9,9 +9,13 @@ import pytest
 from apiserver.meta.resource import Key, Object
 from controller.tenantgateway import parse
 from controller.tenantgateway.collected_errors import CollectedErrors
+from controller.tenantgateway.consent.references import slim_route
+from controller.tenantgateway.hostname_validation import HostnameRejection
 from controller.tenantgateway.model import InheritingNamespace, ParentRef, RouteId
+from controller.tenantgateway.names import CONTROLLER_NAME
+from controller.tenantgateway.route_status import reject, route_parents
 from registry.cluster.interface import ClusterUnreachable, NotServed
-from tests.controller.tenantgateway.gateway_world import OURS, api_error
+from tests.controller.tenantgateway.gateway_world import GATEWAY_API, OURS, api_error
 
 HOME = Key("home", "cozystack")
 
@@ -40,6 +44,19 @@ def test_a_valid_tenantgateway_is_parsed() -> None:
     assert (found.cert_mode, found.dns01, found.issuer_name) == ("dns01", dns01, "mine")
     assert (found.attached, found.passthrough) == (("a", "b"), ("api",))
     assert (found.class_name, found.wildcard_secret, found.terminating) == ("envoy", "bought", False)
+
+
+@pytest.mark.parametrize(
+    ("reference", "namespace"),
+    [
+        pytest.param({"name": "a"}, "", id="none"),
+        pytest.param({"name": "a", "namespace": "tenant-foo"}, "", id="its own"),
+        pytest.param({"name": "a", "namespace": "vault"}, "vault", id="another"),
+    ],
+)
+def test_the_namespace_of_the_wildcard_secret(reference: Object, namespace: str) -> None:
+    found = parse.tenantgateway(tenantgateway(certMode="existingSecret", wildcardSecretRef=reference))
+    assert (found.problem, found.gateway.wildcard_secret_namespace) == ("", namespace)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +184,7 @@ def test_a_namespace_that_is_being_deleted_inherits_nothing() -> None:
 @pytest.mark.parametrize(("name", "keeps_rules"), [("app", False), ("cozystack-http-redirect", True)])
 def test_only_redirects_keep_their_rules_in_the_store(name: str, keeps_rules: bool) -> None:
     obj = {**route({"name": "a"}, rules=[{"backendRefs": []}]), "metadata": {"namespace": "n", "name": name}}
-    assert ("rules" in parse.slim_route(obj)["spec"]) == keeps_rules
+    assert ("rules" in slim_route(obj)["spec"]) == keeps_rules
     assert "rules" in obj["spec"]
 
 
@@ -194,3 +211,45 @@ def test_exceptions_other_than_api_errors_propagate() -> None:
     with pytest.raises(KeyError), errors.collecting("x"):
         raise KeyError
     assert errors.api_errors == []
+
+
+@pytest.mark.parametrize(
+    ("parent", "expected"),
+    [
+        pytest.param({"name": "a"}, (GATEWAY_API, "Gateway", "tenant-x", "a"), id="only a name"),
+        pytest.param(
+            {"group": None, "kind": None, "namespace": None, "name": "a"},
+            (GATEWAY_API, "Gateway", "tenant-x", "a"),
+            id="null",
+        ),
+        pytest.param({"kind": "", "namespace": "", "name": "a"}, (GATEWAY_API, "Gateway", "tenant-x", "a"), id="empty"),
+        pytest.param({"group": "", "kind": "Service", "name": "a"}, ("", "Service", "tenant-x", "a"), id="core"),
+        pytest.param({"kind": "HTTPRoute", "name": "a"}, (GATEWAY_API, "HTTPRoute", "tenant-x", "a"), id="a route"),
+        pytest.param({"group": "g", "namespace": "n", "name": "a"}, ("g", "Gateway", "n", "a"), id="another group"),
+        pytest.param({}, (GATEWAY_API, "Gateway", "tenant-x", ""), id="no name"),
+    ],
+)
+def test_a_parent_ref_has_the_defaults_of_gateway_api(parent: Object, expected: tuple[str, ...]) -> None:
+    """Whether or not the cluster has filled them in."""
+    assert parse.parent_target(parent, "tenant-x") == expected
+    group, kind, namespace, name = expected
+    is_gateway = (group, kind) == (GATEWAY_API, "Gateway") and bool(name)
+    assert parse.parent_gateway(parent, "tenant-x") == (Key(namespace, name) if is_gateway else None)
+
+
+@pytest.mark.parametrize("group", [{}, {"group": GATEWAY_API}], ids=["omitted", "filled in"])
+@pytest.mark.parametrize("kind", [{}, {"kind": "Gateway"}], ids=["no kind", "a kind"])
+@pytest.mark.parametrize("namespace", [{}, {"namespace": "tenant-x"}], ids=["no namespace", "a namespace"])
+def test_the_same_parent_has_one_entry_however_it_is_written(group: Object, kind: Object, namespace: Object) -> None:
+    """The cluster fills in group and kind of a parentRef in the spec; of one in a status it may not."""
+    written = {"name": "cozystack", **group, **kind, **namespace}
+    theirs = {"parentRef": {"name": "cozystack"}, "controllerName": CONTROLLER_NAME, "conditions": []}
+    route = {
+        "metadata": {"namespace": "tenant-x", "name": "r", "generation": 1},
+        "spec": {"parentRefs": [written]},
+        "status": {"parents": [theirs]},
+    }
+    rejected = reject(written, HostnameRejection("Orphaned", "gone"))
+    parents = route_parents(route, [rejected], is_undecided=lambda _: False, now="2026-01-01T00:00:00Z")
+    assert parents is not None
+    assert [each["parentRef"] for each in parents] == [written]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from controller.tenantgateway.model import InheritingNamespace, ParentRef, PlannedListener, RouteId, TenantGateway
@@ -153,6 +155,53 @@ def test_existing_secret_has_no_certificate_of_ours() -> None:
     plan = planned(gateway(cert_mode="existingSecret", wildcard_secret="ours"))
     assert plan.certificates == ()
     assert {each.certificate for each in plan.listeners if each.protocol == "HTTPS"} == {"ours"}
+
+
+SHARED = gateway(
+    cert_mode="existingSecret", wildcard_secret="ours", wildcard_secret_namespace="vault", passthrough=("api",)
+)
+
+
+def test_the_secret_may_be_in_another_namespace() -> None:
+    plan = planned(SHARED, inheriting=inheriting("alice.foo.example.com"))
+    https = [each for each in plan.listeners if each.protocol == "HTTPS"]
+    assert {(each.certificate_namespace, each.certificate) for each in https} == {("vault", "ours")}
+    references = [each["tls"]["certificateRefs"] for each in existing_gateway(SHARED, plan)["spec"]["listeners"]
+                  if each["protocol"] == "HTTPS"]  # fmt: skip
+    assert {each["namespace"] for found in references for each in found} == {"vault"}
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param(gateway(), id="HTTP-01"),
+        pytest.param(gateway(cert_mode="dns01"), id="DNS-01"),
+        pytest.param(replace(SHARED, wildcard_secret_namespace="", wildcard_secret="own"), id="a Secret of its own"),
+        pytest.param(SHARED, id="the same one, before its revocation"),
+    ],
+)
+def test_without_consent_certificates_stay_as_they_are(before: TenantGateway) -> None:
+    """Passthrough listeners, which need none, change nevertheless, as do the claims of routes."""
+    app = route("tenant-foo", "app", "app.foo.example.com")
+    served = planned(before, app)
+    plan = planned(SHARED, app, current=existing_gateway(before, served), permitted=False)
+    assert [each for each in plan.listeners if each.protocol == "HTTPS"] == [
+        each for each in served.listeners if each.protocol == "HTTPS"
+    ]
+    assert [each.name for each in plan.listeners if each.protocol == "TLS"] == ["tls-api"]
+    assert plan.ownership.owners == {"app.foo.example.com": app.id}
+    assert planned(SHARED, app, current=existing_gateway(SHARED, plan), permitted=False) == plan
+
+
+def test_without_consent_a_hostname_that_nobody_claims_any_more_goes() -> None:
+    app, old = route("tenant-foo", "app", "app.foo.example.com"), route("tenant-foo", "old", "old.foo.example.com")
+    current = existing_gateway(gateway(), planned(gateway(), app, old))
+    assert hostnames(planned(SHARED, app, current=current, permitted=False)) == ["app.foo.example.com"]
+    assert hostnames(planned(replace(SHARED, apex="bar.example.com"), app, current=current, permitted=False)) == []
+
+
+def test_without_consent_a_new_gateway_has_only_http_and_passthrough() -> None:
+    assert [each.name for each in planned(SHARED, permitted=False).listeners] == ["http", "tls-api"]
 
 
 def test_existing_secret_without_a_secret_has_only_http_and_passthrough() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.runtime.apply import drop_nulls, merge_patch
+from controller.runtime.apply import create_merge_patch, drop_nulls
 from controller.tenantgateway.hostname_ownership import claims
 from controller.tenantgateway.listeners import MAX_DNS_NAMES, MAX_LISTENERS
 from controller.tenantgateway.model import InheritingNamespace, ParentRef, Plan, Route, RouteKind, TenantGateway
@@ -138,7 +138,7 @@ def test_planning_a_gateway_again_changes_nothing(
     """R-102."""
     current = existing_gateway(tenantgateway, planned(tenantgateway, *routes, inheriting=inheriting))
     again = planned(tenantgateway, *routes, inheriting=inheriting, current=current)
-    assert merge_patch(current, render_gateway(tenantgateway, again)) == {}
+    assert create_merge_patch(current, render_gateway(tenantgateway, again)) == {}
 
 
 BAD = st.sampled_from(

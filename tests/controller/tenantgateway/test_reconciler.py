@@ -106,23 +106,25 @@ def test_a_deleted_route_loses_its_listener_and_certificate() -> None:
 
 
 @pytest.mark.parametrize(
-    "parent",
+    ("parent", "reasons"),
     [
-        pytest.param({"to": "tenant-foo/other"}, id="another name"),
-        pytest.param({"to": "tenant-bar/cozystack"}, id="another namespace"),
-        pytest.param({"kind": "Service", "group": ""}, id="another kind"),
-        pytest.param({"kind": "ListenerSet"}, id="a ListenerSet"),
+        pytest.param({"to": "tenant-foo/other"}, ["Orphaned"], id="another name"),
+        pytest.param({"to": "tenant-bar/cozystack"}, ["Orphaned"], id="another namespace"),
+        pytest.param({"to": "istio-system/public"}, [], id="another namespace that is not a tenant's"),
+        pytest.param({"kind": "Service", "group": ""}, [], id="another kind"),
+        pytest.param({"kind": "ListenerSet"}, [], id="a ListenerSet"),
     ],
 )
-def test_a_route_to_another_parent_adds_no_listener(parent: dict[str, Any]) -> None:
-    """R-100."""
+def test_a_route_to_another_parent_adds_no_listener(parent: dict[str, Any], reasons: list[str]) -> None:
+    """R-100, R-362."""
 
     async def main(world: World) -> None:
         world.add_tenantgateway()
         world.route("far-away", "harbor", "harbor.foo.example.com", **parent)
         await run_until_settled(world)
         assert world.listeners() == []
-        assert world.accepted_conditions("far-away", "harbor") == {}
+        found = world.accepted_conditions("far-away", "harbor").values()
+        assert [reason for _, reason, _ in found] == reasons
 
     run_in_world(main)
 
@@ -162,7 +164,7 @@ def test_a_change_of_mode_deletes_the_objects_of_the_former_mode_that_are_ours()
 
     async def main(world: World) -> None:
         world.add_tenantgateway()
-        world.route("tenant-foo", "harbor", "harbor.foo.example.com", sectionName="https")
+        world.route("tenant-foo", "harbor", "harbor.foo.example.com", port=443)
         theirs: Object = {"metadata": {"namespace": "tenant-foo", "name": "cozystack-old-00000000-tls"}}
         world.cluster.add(CERTIFICATES, theirs)
         async with world.running():
@@ -185,7 +187,7 @@ def test_a_change_of_mode_deletes_the_objects_of_the_former_mode_that_are_ours()
 def test_a_certificate_that_the_gateway_still_references_is_not_deleted() -> None:
     async def main(world: World) -> None:
         world.add_tenantgateway()
-        world.route("tenant-foo", "harbor", "harbor.foo.example.com", sectionName="https")
+        world.route("tenant-foo", "harbor", "harbor.foo.example.com", port=443)
         async with world.running():
             world.failing_calls["patch", "gateways", "cozystack"] = api_error()
             await world.edit_spec(**DNS01)
@@ -272,7 +274,7 @@ def test_the_apex_is_case_insensitive() -> None:
 
     async def main(world: World) -> None:
         world.add_tenantgateway(apex="Foo.Example.COM")
-        world.route("tenant-foo", "harbor", "harbor.foo.example.com", sectionName="https")
+        world.route("tenant-foo", "harbor", "harbor.foo.example.com", port=443)
         await run_until_settled(world)
         assert world.listeners() == ["harbor.foo.example.com"]
         assert world.ready()[1] == "GatewayNotAccepted"

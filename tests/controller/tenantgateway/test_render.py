@@ -10,7 +10,7 @@ import pytest
 
 from apiserver.meta.resource import Object
 from apiserver.meta.selectors import LabelSelector, Requirement
-from controller.runtime.apply import drop_nulls, merge_patch
+from controller.runtime.apply import create_merge_patch, drop_nulls
 from controller.tenantgateway.model import InheritingNamespace, Plan, TenantGateway
 from controller.tenantgateway.render.certificates import render_certificates
 from controller.tenantgateway.render.gateway import render_gateway
@@ -306,10 +306,10 @@ def test_addresses_and_infrastructure_of_the_operator_are_kept(mode: str) -> Non
     """GW-20, GW-22, R-126, R-129: a change of the listeners keeps them, and they cause no write."""
     tenantgateway = GATEWAYS[mode]
     existing = defaulted_gateway(render_gateway(tenantgateway, plan_of(tenantgateway)))
-    assert merge_patch(existing, render_gateway(tenantgateway, plan_of(tenantgateway))) == {}
+    assert create_merge_patch(existing, render_gateway(tenantgateway, plan_of(tenantgateway))) == {}
     assert set(existing["spec"]) - {"addresses", "infrastructure"} == {"gatewayClassName", "listeners"}
 
-    fewer = merge_patch(existing, render_gateway(tenantgateway, planned(tenantgateway)))
+    fewer = create_merge_patch(existing, render_gateway(tenantgateway, planned(tenantgateway)))
     assert set(fewer) <= {"spec"}
     assert set(fewer.get("spec", {})) <= {"listeners"}
 
@@ -323,9 +323,9 @@ def test_a_second_pass_over_defaulted_objects_changes_nothing() -> None:
     issuer["spec"]["acme"]["solvers"][0]["http01"]["gatewayHTTPRoute"]["serviceType"] = "ClusterIP"
     certificate = drop_nulls(render_certificates(tenantgateway, plan_of(tenantgateway))[0])
     certificate["spec"]["privateKey"] = {"rotationPolicy": "Always"}
-    assert merge_patch(redirect, render_redirect(tenantgateway)) == {}
-    assert merge_patch(issuer, render_issuer(tenantgateway, Server())) == {}
-    assert merge_patch(certificate, render_certificates(tenantgateway, plan_of(tenantgateway))[0]) == {}
+    assert create_merge_patch(redirect, render_redirect(tenantgateway)) == {}
+    assert create_merge_patch(issuer, render_issuer(tenantgateway, Server())) == {}
+    assert create_merge_patch(certificate, render_certificates(tenantgateway, plan_of(tenantgateway))[0]) == {}
 
 
 def test_fields_added_to_a_listener_are_removed() -> None:
@@ -334,7 +334,7 @@ def test_fields_added_to_a_listener_are_removed() -> None:
     existing = gateway_of(tenantgateway)
     existing["spec"]["listeners"][0]["hostname"] = "only.foo.example.com"
     assert (
-        merge_patch(existing, render_gateway(tenantgateway, plan_of(tenantgateway)))["spec"]["listeners"][0].get(
+        create_merge_patch(existing, render_gateway(tenantgateway, plan_of(tenantgateway)))["spec"]["listeners"][0].get(
             "hostname"
         )
         is None
@@ -345,14 +345,14 @@ def test_a_secret_that_is_no_longer_configured_is_removed_from_the_solver() -> N
     """PEER-16: unwanted fields of list items are detected, too."""
     with_secret = {"region": "eu", "accessKeyID": "AKIA0", "secretAccessKeySecretRef": {"name": "aws", "key": "k"}}
     existing = dict(drop_nulls(issuer_of({"provider": "route53", "route53": with_secret})))
-    changes = merge_patch(existing, issuer_of({"provider": "route53", "route53": {"region": "eu"}}))
+    changes = create_merge_patch(existing, issuer_of({"provider": "route53", "route53": {"region": "eu"}}))
     assert changes["spec"]["acme"]["solvers"] == [{"dns01": {"route53": {"region": "eu"}}}]
 
 
 def test_a_solver_of_the_other_mode_is_replaced() -> None:
     """R-158."""
     existing = dict(drop_nulls(render_issuer(gateway(), Server())))
-    (solver,) = merge_patch(existing, issuer_of(None))["spec"]["acme"]["solvers"]
+    (solver,) = create_merge_patch(existing, issuer_of(None))["spec"]["acme"]["solvers"]
     assert list(solver) == ["dns01"]
 
 
@@ -360,7 +360,7 @@ def test_hostnames_added_to_the_redirect_are_removed() -> None:
     """R-187."""
     existing = dict(drop_nulls(render_redirect(gateway())))
     existing["spec"]["hostnames"] = ["harbor.foo.example.com"]
-    assert merge_patch(existing, render_redirect(gateway())) == {"spec": {"hostnames": None}}
+    assert create_merge_patch(existing, render_redirect(gateway())) == {"spec": {"hostnames": None}}
 
 
 def test_a_long_name_is_shortened_to_a_label_value() -> None:

@@ -11,7 +11,14 @@ import pytest
 from apiserver.meta.resource import Object
 from controller.tenantgateway.hostname_validation import HostnameRejection
 from controller.tenantgateway.model import ParentRefVerdict, Route
-from controller.tenantgateway.route_status import MAX_PARENTS, evaluate_parent_ref, rejections_by_route, route_parents
+from controller.tenantgateway.route_status import (
+    MAX_PARENTS,
+    accept,
+    orphan,
+    reject,
+    rejections_by_route,
+    route_parents,
+)
 from tests.controller.tenantgateway.gateway_builders import LATER, NOW, assert_admitted, gateway, planned, route
 
 HARBOR = "harbor.foo.example.com"
@@ -42,10 +49,10 @@ def route_object(*parents: Object, entries: Sequence[Object] = (), generation: i
 
 
 def parents_of(
-    obj: Object, *verdicts: ParentRefVerdict, served_by_other: Sequence[Object] = (), now: str = NOW
+    obj: Object, *verdicts: ParentRefVerdict, is_undecided: Sequence[Object] = (), now: str = NOW
 ) -> list[Object] | None:
     before = copy.deepcopy(obj)
-    parents = route_parents(obj, verdicts, served_by_other=lambda parent: parent in served_by_other, now=now)
+    parents = route_parents(obj, verdicts, is_undecided=lambda parent: parent in is_undecided, now=now)
     assert obj == before
     return parents
 
@@ -62,7 +69,7 @@ def test_the_losing_route_is_rejected_with_hostname_and_winner() -> None:
     won, lost = route("cozy-harbor", "harbor", HARBOR), route("tenant-foo", "shadow", HARBOR)
     found = rejections_by_route(planned(gateway(), won, lost))
     assert list(found) == [lost.id]
-    (parent,) = written(route_object(), evaluate_parent_ref(PARENT, found[lost.id]))["status"]["parents"]
+    (parent,) = written(route_object(), reject(PARENT, found[lost.id]))["status"]["parents"]
     assert parent["controllerName"] == OURS
     assert parent["parentRef"] == PARENT
     accepted = {each["type"]: each for each in parent["conditions"]}["Accepted"]
@@ -123,13 +130,12 @@ def test_a_truncated_hostname_is_reported_on_its_route() -> None:
 
 
 def test_a_status_entry_is_valid_for_gateway_api() -> None:
-    """GW-15: it has both conditions with the generation of the route."""
-    obj = written(route_object(), evaluate_parent_ref(PARENT, LOST))
+    """GW-15: with the generation of the route, and nothing about references, which the data plane judges."""
+    obj = written(route_object(), reject(PARENT, LOST))
     for each in obj["status"]["parents"][0]["conditions"]:
         assert (each["observedGeneration"], each["lastTransitionTime"]) == (4, NOW)
     assert [(each["type"], each["status"]) for each in obj["status"]["parents"][0]["conditions"]] == [
-        ("Accepted", "False"),
-        ("ResolvedRefs", "True"),
+        ("Accepted", "False")
     ]
     assert_admitted(
         "gateway-api/gateway.networking.k8s.io_httproutes.yaml",
@@ -141,36 +147,33 @@ def test_a_status_entry_is_valid_for_gateway_api() -> None:
 
 def test_a_second_pass_changes_nothing() -> None:
     """R-102: also if the cluster has filled in defaults of the parentRef."""
-    obj = written(route_object(), evaluate_parent_ref(PARENT, LOST))
-    assert parents_of(obj, evaluate_parent_ref(PARENT, LOST), now=LATER) is None
+    obj = written(route_object(), reject(PARENT, LOST))
+    assert parents_of(obj, reject(PARENT, LOST), now=LATER) is None
     filled = {"group": "gateway.networking.k8s.io", "kind": "Gateway"}
     for parents in (obj["status"]["parents"], [{"parentRef": each} for each in obj["spec"]["parentRefs"]]):
         parents[0]["parentRef"] = {**parents[0]["parentRef"], **filled}
-    assert parents_of(obj, evaluate_parent_ref(PARENT, LOST), now=LATER) is None
+    assert parents_of(obj, reject(PARENT, LOST), now=LATER) is None
 
 
 def test_an_accepted_route_without_an_entry_gets_none() -> None:
     """Nothing is written to the many routes without problems, nor to those of ACME solvers (R-285)."""
-    assert parents_of(route_object(), evaluate_parent_ref(PARENT, None)) is None
+    assert parents_of(route_object(), accept(PARENT)) is None
 
 
 def test_a_route_without_a_status_is_not_changed() -> None:
     obj = route_object()
     del obj["status"]
-    assert parents_of(obj, evaluate_parent_ref(PARENT, None)) is None
+    assert parents_of(obj, accept(PARENT)) is None
 
 
 def test_a_rejected_route_that_wins_later_is_accepted() -> None:
     """R-206, R-219: the time of the transition is kept afterwards."""
-    lost = written(route_object(), evaluate_parent_ref(PARENT, LOST))
-    won = written(
-        {**lost, "metadata": {**lost["metadata"], "generation": 5}}, evaluate_parent_ref(PARENT, None), now=LATER
-    )
-    accepted, resolved = won["status"]["parents"][0]["conditions"]
+    lost = written(route_object(), reject(PARENT, LOST))
+    won = written({**lost, "metadata": {**lost["metadata"], "generation": 5}}, accept(PARENT), now=LATER)
+    (accepted,) = won["status"]["parents"][0]["conditions"]
     assert (accepted["status"], accepted["reason"], accepted["lastTransitionTime"]) == ("True", "Accepted", LATER)
     assert accepted["observedGeneration"] == 5
-    assert resolved["lastTransitionTime"] == NOW
-    assert parents_of(won, evaluate_parent_ref(PARENT, None), now=LATER) is None
+    assert parents_of(won, accept(PARENT), now=LATER) is None
 
 
 @pytest.mark.parametrize("rejection", [pytest.param(LOST, id="rejected"), pytest.param(None, id="accepted")])
@@ -178,28 +181,27 @@ def test_entries_of_other_controllers_are_not_changed(rejection: HostnameRejecti
     """R-203."""
     cilium = {**entry(PARENT, CILIUM, Accepted="True", **{"x.io/odd": "Unknown"}), "futureField": [1]}
     existing = [entry(OTHER, CILIUM, Accepted="False"), entry(PARENT, Accepted="Unknown"), cilium]
-    parents = parents_of(route_object(entries=existing), evaluate_parent_ref(PARENT, rejection))
+    verdict = accept(PARENT) if rejection is None else reject(PARENT, rejection)
+    parents = parents_of(route_object(entries=existing), verdict)
     assert parents is not None
     assert (parents[0], parents[2]) == (existing[0], existing[2])
     assert len(parents) == 3
 
 
 @pytest.mark.parametrize(
-    ("parents", "served_by_other", "stays"),
+    ("parents", "undecided", "stays"),
     [
         pytest.param((PARENT,), (OTHER,), False, id="the route no longer refers to that gateway"),
         pytest.param((PARENT, OTHER), (), False, id="that gateway has no TenantGateway"),
-        pytest.param((PARENT, OTHER), (OTHER,), True, id="another TenantGateway serves it"),
+        pytest.param((PARENT, OTHER), (OTHER,), True, id="a verdict is to come"),
     ],
 )
 def test_stale_entries_of_ours_are_removed(
-    parents: tuple[Object, ...], served_by_other: tuple[Object, ...], stays: bool
+    parents: tuple[Object, ...], undecided: tuple[Object, ...], stays: bool
 ) -> None:
     """GW-15."""
     other = entry(OTHER, Accepted="False")
-    found = parents_of(
-        route_object(*parents, entries=[other]), evaluate_parent_ref(PARENT, LOST), served_by_other=served_by_other
-    )
+    found = parents_of(route_object(*parents, entries=[other]), reject(PARENT, LOST), is_undecided=undecided)
     assert found is not None
     assert (other in found) is stays
 
@@ -212,24 +214,44 @@ def test_a_route_that_left_every_gateway_loses_our_entries() -> None:
 
 def test_duplicate_entries_of_ours_are_merged() -> None:
     doubled = [entry(PARENT, Accepted="False"), entry(PARENT, Accepted="True")]
-    assert len(parents_of(route_object(entries=doubled), evaluate_parent_ref(PARENT, LOST)) or ()) == 1
+    assert len(parents_of(route_object(entries=doubled), reject(PARENT, LOST)) or ()) == 1
 
 
 def test_each_parentref_has_its_own_entry() -> None:
-    """A parentRef to port 80 claims no hostname and is not rejected."""
+    """One that is accepted needs none."""
     sections = [{**PARENT, "sectionName": name} for name in ("https-a", "https-b", "http")]
-    verdicts = [evaluate_parent_ref(each, LOST) for each in sections]
+    verdicts = [*(reject(each, LOST) for each in sections[:2]), accept(sections[2])]
     parents = parents_of(route_object(*sections), *verdicts) or []
     assert [each["parentRef"] for each in parents] == sections[:2]
 
 
 def test_a_parentref_without_a_namespace_refers_to_that_of_the_route() -> None:
     obj = route_object({"name": "cozystack"}, entries=[entry(PARENT, Accepted="False")])
-    assert len(written(obj, evaluate_parent_ref({"name": "cozystack"}, LOST))["status"]["parents"]) == 1
+    assert len(written(obj, reject({"name": "cozystack"}, LOST))["status"]["parents"]) == 1
 
 
 def test_entries_of_ours_beyond_the_limit_are_dropped() -> None:
     """Otherwise the cluster would reject the whole status."""
     existing = [entry({"name": f"g{index}"}, CILIUM, Accepted="True") for index in range(MAX_PARENTS)]
-    assert parents_of(route_object(entries=existing), evaluate_parent_ref(PARENT, LOST)) is None
-    assert len(parents_of(route_object(entries=existing[:-1]), evaluate_parent_ref(PARENT, LOST)) or ()) == MAX_PARENTS
+    assert parents_of(route_object(entries=existing), reject(PARENT, LOST)) is None
+    assert len(parents_of(route_object(entries=existing[:-1]), reject(PARENT, LOST)) or ()) == MAX_PARENTS
+
+
+def test_an_orphan_keeps_its_parent() -> None:
+    """R-346, R-347: with the last transition time, and one entry however often it is judged."""
+    obj = written(route_object(entries=[entry(PARENT, Accepted="False")]), orphan(PARENT, "tenant-a"), now=LATER)
+    (parent,) = obj["status"]["parents"]
+    assert parent["parentRef"] == PARENT
+    (accepted,) = parent["conditions"]
+    assert (accepted["status"], accepted["reason"], accepted["lastTransitionTime"]) == ("False", "Orphaned", NOW)
+    assert accepted["message"].startswith("there is no Gateway tenant-foo/cozystack: ")
+    assert parents_of(obj, orphan(PARENT, "tenant-a"), now=LATER) is None
+
+
+def test_the_last_parent_of_a_route_without_parents_is_kept() -> None:
+    obj = route_object(entries=[entry(PARENT, Accepted="True")])
+    obj["spec"]["parentRefs"] = []
+    (parent,) = written(obj, orphan(PARENT, "tenant-a", detached=True))["status"]["parents"]
+    assert parent["parentRef"] == PARENT
+    assert parent["conditions"][0]["reason"] == "Orphaned"
+    assert "last attached to Gateway tenant-foo/cozystack" in parent["conditions"][0]["message"]

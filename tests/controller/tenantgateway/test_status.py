@@ -3,78 +3,33 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from apiserver.meta.resource import Object
 from controller.runtime.conditions import find_condition
-from controller.tenantgateway.model import InheritingNamespace, Plan, TenantGateway
-from controller.tenantgateway.status import ReconcileResult, render_status
+from controller.tenantgateway.model import InheritingNamespace, TenantGateway
+from controller.tenantgateway.status import ReconcileResult, render_tenantgateway_status
 from tests.controller.tenantgateway.gateway_builders import (
+    DNS01,
+    EXISTING,
+    HARBOR,
+    HTTP01,
     LATER,
     NOW,
+    TAKEOVER,
+    all_well,
     assert_admitted,
-    existing_gateway,
+    certificates,
     gateway,
     planned,
+    programmed,
+    ready_of,
+    reported,
     route,
+    shown,
 )
-
-HARBOR = "harbor.foo.example.com"
-TAKEOVER = "gateway tenant-foo/cozystack exists but is not owned by TenantGateway tenant-foo/cozystack"
-HTTP01 = gateway(passthrough=("api",))
-DNS01 = gateway(cert_mode="dns01")
-EXISTING = gateway(cert_mode="existingSecret", wildcard_secret="ours")
-
-
-def reported(type_: str, status: str = "True", reason: str = "X", generation: int = 2) -> Object:
-    return {"type": type_, "status": status, "reason": reason, "message": "reported", "observedGeneration": generation}
-
-
-def programmed(tenantgateway: TenantGateway, plan: Plan, **listeners: list[Object]) -> Object:
-    """A programmed Gateway; `listeners` override the conditions of listeners by name, with `_` for a dash."""
-    obj = existing_gateway(tenantgateway, plan)
-    obj["metadata"]["generation"] = 2
-    fine = [reported("Accepted"), reported("ResolvedRefs"), reported("Programmed")]
-    obj["status"] = {
-        "conditions": [reported("Accepted"), reported("Programmed")],
-        "listeners": [
-            {"name": each.name, "conditions": listeners.get(each.name.replace("-", "_"), fine)}
-            for each in plan.listeners
-        ],
-    }
-    return obj
-
-
-def certificates(plan: Plan, status: str = "True") -> dict[str, Object]:
-    ready = {"metadata": {"generation": 2}, "status": {"conditions": [reported("Ready", status, "Issued")]}}
-    return {each.name: copy.deepcopy(ready) for each in plan.certificates}
-
-
-def all_well(tenantgateway: TenantGateway) -> ReconcileResult:
-    plan = planned(
-        tenantgateway,
-        route("tenant-foo", "harbor", HARBOR),
-        inheriting=(InheritingNamespace("tenant-a", "a.foo.example.com"),),
-    )
-    return ReconcileResult(
-        gateway=tenantgateway, plan=plan, current=programmed(tenantgateway, plan), certificates=certificates(plan)
-    )
-
-
-def ready_of(found: ReconcileResult) -> Mapping[str, Any]:
-    ready = find_condition(render_status(found, now=NOW)["conditions"], "Ready")
-    assert ready is not None
-    return ready
-
-
-def shown(found: ReconcileResult, name: str) -> Mapping[str, Any]:
-    listeners: list[Mapping[str, Any]] = list(render_status(found, now=NOW)["listeners"])
-    return next(each for each in listeners if each["name"] == name)
-
 
 MODES = [
     pytest.param(HTTP01, id="http01"),
@@ -86,7 +41,7 @@ MODES = [
 @pytest.mark.parametrize("tenantgateway", MODES)
 def test_a_complete_gateway_is_ready(tenantgateway: TenantGateway) -> None:
     """R-230."""
-    status = render_status(all_well(tenantgateway), now=NOW)
+    status = render_tenantgateway_status(all_well(tenantgateway), now=NOW)
     (ready,) = status["conditions"]
     assert (ready["type"], ready["status"], ready["reason"]) == ("Ready", "True", "Reconciled")
     assert ready["observedGeneration"] == status["observedGeneration"] == 3
@@ -104,14 +59,14 @@ def test_a_complete_gateway_is_ready(tenantgateway: TenantGateway) -> None:
 def test_a_second_pass_changes_nothing(tenantgateway: TenantGateway) -> None:
     """R-102."""
     found = all_well(tenantgateway)
-    before = render_status(found, now=NOW)
-    assert render_status(replace(found, previous=before), now=LATER) == before
+    before = render_tenantgateway_status(found, now=NOW)
+    assert render_tenantgateway_status(replace(found, previous=before), now=LATER) == before
 
 
 def test_a_transition_updates_the_transition_time() -> None:
     found = all_well(HTTP01)
-    before = render_status(replace(found, errors=["no"]), now=NOW)
-    after = render_status(replace(found, previous=before), now=LATER)
+    before = render_tenantgateway_status(replace(found, errors=["no"]), now=NOW)
+    after = render_tenantgateway_status(replace(found, previous=before), now=LATER)
     assert after["conditions"][0]["lastTransitionTime"] == LATER
 
 
@@ -280,7 +235,7 @@ def test_hostnames_beyond_the_limit_are_listed_and_the_rest_is_ready() -> None:
     found = ReconcileResult(
         gateway=HTTP01, plan=plan, current=programmed(HTTP01, plan), certificates=certificates(plan)
     )
-    status = render_status(found, now=NOW)
+    status = render_tenantgateway_status(found, now=NOW)
     truncated = find_condition(status["conditions"], "ListenersTruncated")
     assert truncated is not None
     assert truncated["status"] == "True"
@@ -294,7 +249,8 @@ def test_a_condition_message_is_truncated_to_its_limit() -> None:
     names = [f"{'a' * 60}{index:04}"[-63:] + ".foo.example.com" for index in range(2000)]
     plan = planned(HTTP01, route("tenant-foo", "app", *names))
     truncated = find_condition(
-        render_status(ReconcileResult(gateway=HTTP01, plan=plan), now=NOW)["conditions"], "ListenersTruncated"
+        render_tenantgateway_status(ReconcileResult(gateway=HTTP01, plan=plan), now=NOW)["conditions"],
+        "ListenersTruncated",
     )
     assert truncated is not None
     assert len(truncated["message"]) <= 32768
@@ -323,11 +279,27 @@ def test_omitted_hostnames_of_others_are_reported_and_do_not_affect_ready(
     found = ReconcileResult(
         gateway=tenantgateway, plan=plan, current=programmed(tenantgateway, plan), certificates=certificates(plan)
     )
-    omitted = find_condition(render_status(found, now=NOW)["conditions"], "HostnamesLeftOut")
+    omitted = find_condition(render_tenantgateway_status(found, now=NOW)["conditions"], "HostnamesLeftOut")
     assert omitted is not None
     assert all(name in omitted["message"] for name in names)
     assert "tenant-heir" not in omitted["message"]
     assert ready_of(found)["status"] == "True"
+
+
+def test_hostnames_of_routes_that_the_gateway_does_not_serve_are_not_reported_to_its_readers() -> None:
+    """The route says so itself, to its own readers. Else a tenant could fill the conditions and Events of another."""
+    plan = planned(
+        HTTP01,
+        route("tenant-heir", "heir", "heirs.example.org"),
+        route("tenant-other", "stranger", "strangers.example.org"),
+        inheriting=(InheritingNamespace("tenant-heir", "heir.example.org"),),
+    )
+    assert {each.hostname for each in plan.omitted} == {"heirs.example.org", "strangers.example.org"}
+    found = ReconcileResult(gateway=HTTP01, plan=plan, current=programmed(HTTP01, plan), heirs={"tenant-heir"})
+    omitted = find_condition(render_tenantgateway_status(found, now=NOW)["conditions"], "HostnamesLeftOut")
+    assert omitted is not None
+    assert '"heirs.example.org"' in omitted["message"]
+    assert "strangers" not in omitted["message"]
 
 
 @pytest.mark.parametrize(
@@ -345,20 +317,61 @@ def test_omitted_hostnames_of_the_tenantgateway_itself_are_errors(tenantgateway:
     assert message in ready["message"]
 
 
+def test_a_secret_that_nobody_consented_to_is_reported() -> None:
+    found = replace(all_well(EXISTING), refused_secret="Secret vault/ours: no grant")
+    conditions = render_tenantgateway_status(found, now=NOW)["conditions"]
+    certificates = find_condition(conditions, "CertificatesReady")
+    assert certificates is not None
+    assert (certificates["status"], certificates["reason"]) == ("False", "RefNotPermitted")
+    assert "certificates stay as they are" in certificates["message"]
+    assert (ready_of(found)["status"], ready_of(found)["reason"]) == ("False", "RefNotPermitted")
+    assert (
+        find_condition(render_tenantgateway_status(all_well(EXISTING), now=NOW)["conditions"], "CertificatesReady")
+        is None
+    )
+
+
 def test_namespaces_attached_elsewhere_are_reported_and_do_not_affect_ready() -> None:
     """GW-13. The other gateway is not named, as users of this one need not be allowed to get it (ATTACK-15)."""
     found = replace(all_well(HTTP01), attached_elsewhere={"cozy-x": "tenant-root", "cozy-a": "tenant-bar"})
-    lost = find_condition(render_status(found, now=NOW)["conditions"], "AttachedElsewhere")
+    lost = find_condition(render_tenantgateway_status(found, now=NOW)["conditions"], "AttachedElsewhere")
     assert lost is not None
     assert lost["message"].endswith(": cozy-a, cozy-x")
     assert ready_of(found)["status"] == "True"
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "reason", "message"),
+    [
+        pytest.param(
+            {"cozy-x": ""},
+            "PlatformNamespace",
+            "namespaces of the platform, which only the Gateway of publishing.ingressName may have: cozy-x",
+            id="nobody has it",
+        ),
+        pytest.param(
+            {"cozy-x": "", "cozy-a": "tenant-bar"},
+            "OtherGateway",
+            "namespaces that another gateway has: cozy-a; namespaces of the platform, which only the Gateway of "
+            "publishing.ingressName may have: cozy-x",
+            id="both",
+        ),
+    ],
+)
+def test_a_namespace_that_nobody_has_is_not_said_to_be_anothers(
+    elsewhere: dict[str, str], reason: str, message: str
+) -> None:
+    found = replace(all_well(HTTP01), attached_elsewhere=elsewhere)
+    lost = find_condition(render_tenantgateway_status(found, now=NOW)["conditions"], "AttachedElsewhere")
+    assert lost is not None
+    assert (lost["reason"], lost["message"]) == (reason, message)
 
 
 def test_routes_served_without_tls_are_reported_and_do_not_affect_ready() -> None:
     """GW-12."""
     found = all_well(HTTP01)
     served = tuple(route(each, "plain", HARBOR).id for each in ("cozy-a", "tenant-foo", "tenant-heir", "tenant-other"))
-    status = render_status(replace(found, plan=replace(found.plan, plaintext=served)), now=NOW)
+    status = render_tenantgateway_status(replace(found, plan=replace(found.plan, plaintext=served)), now=NOW)
     plain = find_condition(status["conditions"], "PlaintextRoutes")
     assert plain is not None
     # routes of other tenants are neither named nor counted

@@ -14,7 +14,7 @@ APEX = "foo.example.com"
 
 @pytest.fixture
 def foo(gateways: Gateways) -> str:
-    return gateways.create_namespace("m-foo")
+    return gateways.create_owner()
 
 
 def test_switching_the_certificate_mode_leaves_nothing_behind(gateways: Gateways, foo: str) -> None:
@@ -43,7 +43,7 @@ def test_switching_the_certificate_mode_leaves_nothing_behind(gateways: Gateways
         f"*.kid.{APEX}",
     ]
     assert "cloudflare" in gateways.get("issuers", foo, "cozystack-gateway")["spec"]["acme"]["solvers"][0]["dns01"]
-    existing_secret = {"certMode": "existingSecret", "dns01": None, "wildcardSecretRef": {"name": "existing_secret"}}
+    existing_secret = {"certMode": "existingSecret", "dns01": None, "wildcardSecretRef": {"name": "existing-secret"}}
     gateways.patch("tenantgateways", foo, "cozystack", {"spec": existing_secret})
     gateways.wait_until("there is no issuer", lambda: gateways.names("issuers", foo) == [])
     gateways.wait_until("there is no certificate", lambda: gateways.names("certificates", foo) == [])
@@ -107,12 +107,12 @@ def test_namespaces_are_attached_and_detached(gateways: Gateways, foo: str) -> N
     gateways.wait_until(
         "the namespace of another owner is reported", lambda: "AttachedElsewhere" in gateways.conditions(foo)
     )
-    assert gateways.ready_reason(foo) == "GatewayNotAccepted"
+    gateways.wait_until("the Gateway is not accepted yet", lambda: gateways.ready_reason(foo) == "GatewayNotAccepted")
     gateways.create_named_namespace(later)
     gateways.wait_until(
         "a namespace that is created later is attached", lambda: gateways.attachment(later) == (foo, foo)
     )
-    second = gateways.create_namespace("z-second")
+    second = gateways.create_owner("tenant-second", "second.example")
     gateways.create_tenantgateway(second, "second.example", attachedNamespaces=[harbor])
     gateways.wait_until(
         "the condition of the second TenantGateway reports the conflict",
@@ -135,21 +135,19 @@ def test_namespaces_are_attached_and_detached(gateways: Gateways, foo: str) -> N
 
 @pytest.mark.controller_manager
 def test_a_deleted_tenantgateway_leaves_nothing_behind(gateways: Gateways, foo: str) -> None:
-    """Objects, labels and entries in the status of routes are removed (R-098, GW-14)."""
+    """Objects and labels are removed, and routes are told that they are orphans (R-098, R-347, GW-14)."""
     harbor = gateways.create_namespace("cozy-harbor")
     gateways.create_tenantgateway(foo, APEX, attachedNamespaces=[harbor])
     gateways.create_route(harbor, "harbor", f"harbor.{APEX}", to=foo)
     gateways.create_route(foo, "loser", f"harbor.{APEX}", to=foo, port=443)
-    gateways.wait_until(
-        "the losing route has the conflict in its status", lambda: gateways.conflict_message(foo, "loser")
-    )
+    gateways.wait_until("the losing route has the conflict in its status", lambda: gateways.has_conflict(foo, "loser"))
     gateways.wait_until("the certificate exists", lambda: gateways.names("certificates", foo) == [HARBOR])
     gateways.delete("tenantgateways", foo)
     for plural in ("gateways", "issuers", "certificates"):
         gateways.wait_until(f"the {plural} are deleted", partial(_is_empty, gateways, plural, foo))
     gateways.wait_until("the redirect is deleted", lambda: gateways.names("httproutes", foo) == ["loser"])
     gateways.wait_until(
-        "the route has no entry of ours in its status", lambda: gateways.parent_statuses(foo, "loser") == []
+        "the route is told that its Gateway is deleted", lambda: gateways.rejection_reason(foo, "loser") == "Orphaned"
     )
     gateways.wait_until("the label is removed", lambda: gateways.attachment(harbor) == (None, None))
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.support.clusters import ROOT, ROOT_HOST, E2eCluster
+from tests.e2e.support.clusters.cluster import ROOT, ROOT_HOST, E2eCluster
 from tests.e2e.support.gateways import MERGE, Gateways
 from tests.e2e.support.tenants import Tenants
 
@@ -30,9 +30,9 @@ class PlatformSettings:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def write(self, **gateway: Any) -> None:
+    def write(self, *, publisher: str = ROOT, **gateway: Any) -> None:
         fresh = self.path.with_suffix(".new")
-        fresh.write_text(yaml.safe_dump({"gateway": gateway}))
+        fresh.write_text(yaml.safe_dump({"gateway": gateway, "publishing": {"ingressName": publisher}}))
         fresh.rename(self.path)
 
 
@@ -100,7 +100,7 @@ def test_all_heirs_use_the_gateway_of_the_root_while_the_platform_flag_is_off(
             )
         gateways.wait_until("all objects of the root exist", lambda: has_all_objects(gateways, ROOT))
         gateways.wait_until("the chart values of the child", lambda: gateway_enabled_value(cluster, child) == "false")
-        ours, theirs = (f"harbor.{each.removeprefix('tenant-')}.{ROOT_HOST}" for each in (child, own))
+        ours, theirs = (f"harbor.{_host_of(each)}" for each in (grandchild, below_own))
         gateways.create_route(grandchild, "harbor", ours, to=ROOT)
         gateways.create_route(below_own, "harbor", theirs, to=own)
         gateways.wait_until(
@@ -120,6 +120,12 @@ def test_all_heirs_use_the_gateway_of_the_root_while_the_platform_flag_is_off(
         gateways.wait_until("the root has no TenantGateway", lambda: gateways.names("tenantgateways", ROOT) == [])
     for namespace in heirs:
         gateways.wait_until(f"{namespace} has no Gateway", partial(has_gateway_label, cluster, namespace, ""))
+
+
+def _host_of(namespace: str) -> str:
+    """The host of a tenant that has none of its own, by its namespace tenant-PARENT-NAME."""
+    labels = reversed(namespace.removeprefix("tenant-").split("-"))
+    return f"{'.'.join(labels)}.{ROOT_HOST}"
 
 
 def test_a_tenant_and_its_heirs_move_to_a_gateway_of_their_own_and_back(tenants: Tenants, gateways: Gateways) -> None:
@@ -147,14 +153,14 @@ def test_the_platform_flag_reaches_charts_and_does_not_affect_gateway_owners(
 ) -> None:
     """The flag is switched on and off; R-287, R-292, R-293, R-301, R-303, R-304."""
     app = gateways.create_namespace("cozy-app")
-    platform.write(attachedNamespaces=[app])
     early = tenants.create_with_namespace(spec={"gateway": True})
+    platform.write(publisher=early, attachedNamespaces=[app])
     plain = tenants.create_with_namespace()
     gateways.wait_until("the tenant has its Gateway while the flag is off", lambda: has_all_objects(gateways, early))
     gateways.wait_until("the app namespace is attached", lambda: gateways.attachment(app) == (early, early))
     before = resource_versions(gateways, early)
 
-    platform.write(enabled=True, attachedNamespaces=[app])
+    platform.write(publisher=early, enabled=True, attachedNamespaces=[app])
     gateways.wait_until(
         "the values say true",
         lambda: gateway_enabled_value(cluster, plain) == gateway_enabled_value(cluster, early) == "true",
@@ -163,7 +169,7 @@ def test_the_platform_flag_reaches_charts_and_does_not_affect_gateway_owners(
     gateways.wait_until("a tenant created with the flag on has its Gateway", partial(has_all_objects, gateways, late))
     assert gateways.names("tenantgateways", plain) == []
 
-    platform.write(enabled=False, attachedNamespaces=[app])
+    platform.write(publisher=early, enabled=False, attachedNamespaces=[app])
     gateways.wait_until(
         "the values say false",
         lambda: gateway_enabled_value(cluster, plain) == gateway_enabled_value(cluster, early) == "false",
@@ -198,5 +204,5 @@ def test_a_condition_says_why_an_invalid_host_has_no_tenantgateway(
         query = "jsonpath={.status.conditions[?(@.type=='TenantGatewayMissing')].message}"
         return cluster.kubectl("get", "tenant", name, "-n", ROOT, "-o", query).stdout
 
-    message = "no Gateway for *.example: it is not a valid domain"
+    message = "no Gateway for *.example: it is not a valid domain; correct spec.host, or that of the ancestor"
     gateways.wait_until("the condition says why", lambda: shown_message() == message)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, KubeCluster
+from tests.e2e.support.clusters.cluster import PATIENCE
+from tests.e2e.support.clusters.kube import KubeCluster
 from tests.e2e.support.gateways import Gateways
 from tests.e2e.support.tenants import Tenants
 
@@ -40,13 +41,11 @@ def without_read_verbs(plural: str, rule: Rule) -> Rule:
 def test_late_permissions_remove_nothing(own_kube: KubeCluster) -> None:
     """During an upgrade, the ClusterRole may be applied later than the Deployment (GW-14, GW-15)."""
     gateways, tenants = Gateways(own_kube), Tenants(own_kube)
-    foo, harbor = gateways.create_namespace("m-foo"), gateways.create_namespace("cozy-harbor")
+    foo, harbor = gateways.create_owner(), gateways.create_namespace("cozy-harbor")
     gateways.create_tenantgateway(foo, APEX, attachedNamespaces=[harbor])
     gateways.create_route(harbor, "harbor", f"harbor.{APEX}", to=foo)
     gateways.create_route(foo, "loser", f"harbor.{APEX}", to=foo, port=443)
-    gateways.wait_until(
-        "the losing route has the conflict in its status", lambda: gateways.conflict_message(foo, "loser")
-    )
+    gateways.wait_until("the losing route has the conflict in its status", lambda: gateways.has_conflict(foo, "loser"))
     gateways.wait_until("the namespace is attached", lambda: gateways.attachment(harbor) == (foo, foo))
     status = gateways.get("httproutes", foo, "loser")["status"]
 

@@ -8,17 +8,25 @@ import pytest
 import yaml
 
 from apiserver.meta.resource import Object
-from controller.runtime.apply import merge_patch
+from controller.runtime.apply import create_merge_patch
 from tests.e2e.support.gateways import Gateways
 
 _GOLDEN = Path(__file__).parents[2] / "controller" / "golden" / "tenantgateway"
 _COLLECTIONS = {
     "gateway": "gateway.networking.k8s.io/v1/gateways",
+    "listenerset": "gateway.networking.k8s.io/v1/listenersets",
+    "flat": "gateway.networking.k8s.io/v1/httproutes",
     "redirect": "gateway.networking.k8s.io/v1/httproutes",
     "issuer": "cert-manager.io/v1/issuers",
     "certificates": "cert-manager.io/v1/certificates",
 }
-_KINDS = {"gateways": "Gateway", "httproutes": "HTTPRoute", "issuers": "Issuer", "certificates": "Certificate"}
+_KINDS = {
+    "gateways": "Gateway",
+    "listenersets": "ListenerSet",
+    "httproutes": "HTTPRoute",
+    "issuers": "Issuer",
+    "certificates": "Certificate",
+}
 
 
 @pytest.mark.parametrize("file", sorted(_GOLDEN.glob("*.yaml")), ids=lambda file: file.stem)
@@ -33,7 +41,7 @@ def test_rendered_objects_are_admitted_and_need_no_second_write(gateways: Gatewa
         body = {"apiVersion": group_version, "kind": _KINDS[plural], **desired}
         client.request("POST", collection, body).expect(201)
         stored = client.get(f"{collection}/{desired['metadata']['name']}").expect(200)
-        assert merge_patch(stored, desired) == {}
+        assert create_merge_patch(stored, desired) == {}
 
 
 def _without_owner(rendered: Object, namespace: str) -> Object:

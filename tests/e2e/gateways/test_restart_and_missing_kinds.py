@@ -9,8 +9,8 @@ from functools import partial
 
 import pytest
 
-from tests.e2e.support.api_request_counts import QUIET_SECONDS, count_requests, wait_until_quiet
-from tests.e2e.support.clusters import PATIENCE, E2eCluster, KubeCluster
+from tests.e2e.support.clusters.cluster import PATIENCE, E2eCluster
+from tests.e2e.support.clusters.kube import KubeCluster
 from tests.e2e.support.gateways import (
     CERT_MANAGER,
     COLLECTIONS,
@@ -21,6 +21,7 @@ from tests.e2e.support.gateways import (
     Gateways,
     Object,
 )
+from tests.e2e.support.http.api_request_counts import QUIET_SECONDS, count_requests, wait_until_quiet
 
 APEX = "foo.example.com"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -45,9 +46,10 @@ def resource_versions(cluster: E2eCluster) -> dict[str, str]:
 
 
 def test_a_restart_writes_nothing(own_cluster: E2eCluster) -> None:
-    """In every mode, with losing routes, hostnames left out and attached namespaces (R-102, R-190, R-197, GW-20)."""
+    """In every mode, with losing routes, hostnames left out, attached namespaces and delegations (R-102, R-190, R-197,
+    GW-20)."""
     gateways = Gateways(own_cluster)
-    foo, bar, existing_secret = (gateways.create_namespace(name) for name in ("m-foo", "m-bar", "m-existing-secret"))
+    foo, bar, existing_secret = (gateways.create_owner(f"tenant-{name}") for name in ("foo", "bar", "existing-secret"))
     harbor = gateways.create_namespace("cozy-harbor")
     gateways.create_namespace("kid", labels={LABEL: bar, HOST_LABEL: f"kid.{APEX}"})
     gateways.create_tenantgateway(foo, APEX, attachedNamespaces=[harbor, "missing"], tlsPassthroughServices=["api"])
@@ -58,9 +60,12 @@ def test_a_restart_writes_nothing(own_cluster: E2eCluster) -> None:
     gateways.create_route(harbor, "harbor", f"harbor.{APEX}", to=foo)
     gateways.create_route(foo, "loser", f"harbor.{APEX}", f"*.{APEX}", "x.elsewhere.example", to=foo, port=443)
     gateways.create_route(foo, "api", f"api.{APEX}", to=foo, plural="tlsroutes", sectionName="tls-api")
-    gateways.wait_until(
-        "the losing route has the conflict in its status", lambda: gateways.conflict_message(foo, "loser")
-    )
+    vertex = gateways.create_namespace("vertex")
+    gateways.create_root(foo, "www", f"www.{APEX}", "/part", f"{vertex}/part")
+    gateways.create_vertex(vertex, "part", "/part", parent=f"{foo}/www")
+    gateways.create_delegation_grant(vertex, foo, "part")
+    gateways.wait_until("the losing route has the conflict in its status", lambda: gateways.has_conflict(foo, "loser"))
+    gateways.wait_until("the delegated route is told so", lambda: gateways.parent_statuses(vertex, "part"))
     gateways.wait_until("the namespace is attached", lambda: gateways.attachment(harbor) == (foo, foo))
     gateways.wait_until("the listener of the child exists", lambda: f"*.kid.{APEX}" in gateways.listener_hostnames(bar))
     gateways.wait_until("the routes are served", lambda: gateways.has_listeners(foo, f"harbor.{APEX}", f"api.{APEX}"))
@@ -103,7 +108,7 @@ def test_missing_kinds_are_reported_and_used_once_installed(own_kube: KubeCluste
     own_kube.server.stop()
     gateway_api, cert_manager = (_remove_crds(own_kube, group) for group in (GATEWAY_API, CERT_MANAGER))
     own_kube.restart()
-    foo = gateways.create_namespace("m-foo")
+    foo = gateways.create_owner()
     gateways.create_tenantgateway(foo, APEX)
     message = "no CustomResourceDefinition of Gateway (gateways.gateway.networking.k8s.io)"
     gateways.wait_until("the missing Gateway kind is reported", lambda: message in _ready_message(gateways, foo))

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import E2eCluster
-from tests.e2e.support.gateways import ANNOTATION, CILIUM, DNS01, GATEWAY_API, OURS, Gateways, Object, path
+from tests.e2e.support.clusters.cluster import E2eCluster
+from tests.e2e.support.gateways import ANNOTATION, CILIUM, DNS01, GATEWAY_API, LABEL, OURS, Gateways, Object, path
 
 HARBOR = "cozystack-harbor-760d5a8a-tls"
 APEX = "foo.example.com"
@@ -17,7 +17,7 @@ APEX = "foo.example.com"
 @pytest.fixture
 def foo(gateways: Gateways) -> str:
     """A namespace whose name sorts after the prefix a- and before the prefix z-."""
-    return gateways.create_namespace("m-foo")
+    return gateways.create_owner()
 
 
 FOREIGN = [
@@ -85,7 +85,7 @@ def test_the_order_of_namespaces_decides_a_contested_hostname(gateways: Gateways
     `cozy-*` namespaces come first, then the others by name.
     R-199, R-200, R-202 to R-209, R-268, GW-6, GW-7, GW-16.
     """
-    early, cozy = gateways.create_namespace("a-team"), gateways.create_namespace("cozy-z")
+    early, cozy = (gateways.create_namespace(name, labels={LABEL: foo}) for name in ("a-team", "cozy-z"))
     gateways.create_tenantgateway(foo, APEX, **mode)
     gateways.create_route(foo, "harbor", f"harbor.{APEX}", to=foo, port=443)
     gateways.create_route(foo, "canary", f"harbor.{APEX}", to=foo, port=443)
@@ -98,7 +98,7 @@ def test_the_order_of_namespaces_decides_a_contested_hostname(gateways: Gateways
     }
     gateways.patch("httproutes", foo, "harbor", {"status": {"parents": [cilium]}}, "status")
     gateways.create_route(early, "harbor", f"harbor.{APEX}", to=foo)
-    gateways.wait_until("the namespace that sorts first wins", lambda: gateways.conflict_message(foo, "harbor"))
+    gateways.wait_until("the namespace that sorts first wins", lambda: gateways.has_conflict(foo, "harbor"))
     message = gateways.conflict_message(foo, "harbor")
     assert message == f'"harbor.{APEX}" belongs to a route of another namespace'
     gateways.create_route(cozy, "harbor", f"harbor.{APEX}", to=foo)
@@ -110,7 +110,7 @@ def test_the_order_of_namespaces_decides_a_contested_hostname(gateways: Gateways
     assert gateways.conflict_message(cozy, "harbor") == ""
     assert gateways.get("httproutes", foo, "harbor")["status"]["parents"][0] == cilium
     gateways.create_route(early, "tls", f"harbor.{APEX}", to=foo, plural="tlsroutes")
-    gateways.wait_until("the TLSRoute loses, too", lambda: gateways.conflict_message(early, "tls", "tlsroutes"))
+    gateways.wait_until("the TLSRoute loses, too", lambda: gateways.has_conflict(early, "tls", "tlsroutes"))
     hostnames = [each for each in gateways.listener_hostnames(foo) if each.startswith("harbor.")]
     assert hostnames == ([] if mode else [f"harbor.{APEX}"])
 
@@ -130,7 +130,7 @@ def _names_winner(gateways: Gateways, namespace: str, name: str, winner: str) ->
 
 def test_the_same_hostname_at_two_gateways_is_no_conflict(gateways: Gateways, foo: str) -> None:
     """Hostnames are compared only among the routes of one Gateway (R-149, R-210)."""
-    bar = gateways.create_namespace("m-bar")
+    bar = gateways.create_owner("tenant-bar")
     for namespace in (foo, bar):
         gateways.create_tenantgateway(namespace, APEX)
         gateways.create_route(namespace, "harbor", f"harbor.{APEX}", to=namespace, port=443)
@@ -146,7 +146,7 @@ def _has_certificate(gateways: Gateways, namespace: str, name: str) -> bool:
 
 def test_an_acme_solver_route_claims_no_hostname(gateways: Gateways, foo: str) -> None:
     """cert-manager creates such a route for a challenge at every renewal (FACT-3, GW-10)."""
-    app = gateways.create_namespace("z-app")
+    app = gateways.create_namespace("z-app", labels={LABEL: foo})
     gateways.create_tenantgateway(foo, APEX)
     gateways.create_route(app, "harbor", f"harbor.{APEX}", to=foo)
     gateways.create_route(foo, "cm-acme-http-solver-x", f"harbor.{APEX}", to=foo, sectionName="http")
@@ -161,22 +161,28 @@ def test_hostnames_that_cannot_be_served_do_not_affect_others(gateways: Gateways
     FACT-2, FACT-4, PEER-08, GW-2, GW-5, and R-349 as in issue 3.
     """
     gateways.create_tenantgateway(foo, APEX, tlsPassthroughServices=["api"])
-    gateways.create_route(foo, "all", f"*.{APEX}", f"good.{APEX}", "harbor.evilfoo.example.com", to=foo, port=443)
+    app = gateways.create_namespace("z-app", labels={LABEL: foo})
+    gateways.create_route(foo, "all", f"*.{APEX}", f"good.{APEX}", to=foo, port=443)
+    gateways.create_route(app, "evil", "harbor.evilfoo.example.com", to=foo, port=443)
     gateways.create_route(foo, "api", f"api.{APEX}", to=foo, plural="tlsroutes", sectionName="tls-api")
     gateways.create_route(foo, "stream", f"stream.{APEX}", to=foo, plural="tlsroutes")
     gateways.wait_until("the valid hostname is served", lambda: gateways.has_listeners(foo, f"good.{APEX}"))
-    gateways.wait_until("the other hostnames are reported", lambda: "HostnamesLeftOut" in gateways.conditions(foo))
+    left_out = (f'"*.{APEX}"', '"harbor.evilfoo.example.com"', f"HTTPRoute {foo}/all")
+    gateways.wait_until(
+        "the other hostnames are reported", lambda: all(each in _left_out(gateways, foo) for each in left_out)
+    )
     assert gateways.listener_hostnames(foo) == [f"api.{APEX}", f"good.{APEX}"]
-    message = gateways.conditions(foo)["HostnamesLeftOut"]["message"]
-    assert f'"*.{APEX}"' in message
-    assert '"harbor.evilfoo.example.com"' in message
-    assert f"HTTPRoute {foo}/all" in message
     gateways.mark_gateway_programmed(foo)
     gateways.mark_certificates_ready(foo)
     gateways.wait_until("the Gateway is ready nevertheless", lambda: gateways.ready_reason(foo) == "Reconciled")
     assert gateways.names("certificates", foo) == [
         gateways.get("gateways", foo)["spec"]["listeners"][1]["name"].replace("https-", "cozystack-") + "-tls"
     ]
+
+
+def _left_out(gateways: Gateways, namespace: str) -> str:
+    message: str = gateways.conditions(namespace).get("HostnamesLeftOut", {}).get("message", "")
+    return message
 
 
 def test_hostnames_beyond_64_listeners_are_left_out_and_reported(gateways: Gateways, foo: str) -> None:
@@ -204,6 +210,45 @@ def test_hostnames_beyond_64_listeners_are_left_out_and_reported(gateways: Gatew
     gateways.wait_until(
         "the wildcard listener replaces all others", lambda: gateways.listener_hostnames(foo) == [f"*.{APEX}", APEX]
     )
+
+
+def test_hostnames_beyond_64_listeners_go_to_listener_sets(gateways: Gateways, foo: str, unique: str) -> None:
+    """Where the GatewayClass supports them. A route names the set, and is served once that is programmed."""
+    gateways.create_gateway_class(unique, "HTTPRoute", "ListenerSet")
+    for first in range(0, 63, 16):
+        hostnames = [f"m{number}.{APEX}" for number in range(first, min(first + 16, 63))]
+        gateways.create_route(foo, f"first-{first}", *hostnames, to=foo, port=443)
+    gateways.create_tenantgateway(foo, APEX, gatewayClassName=unique)
+    gateways.wait_until("the Gateway is full", lambda: len(gateways.listener_hostnames(foo)) == 63)
+    gateways.create_route(foo, "late", f"late.{APEX}", to=foo, port=443)
+    gateways.wait_until("there is a ListenerSet", lambda: gateways.names("listenersets", foo) == ["cozystack-1"])
+    gateways.wait_until("the Certificate exists", lambda: len(gateways.names("certificates", foo)) == 64)
+    told = partial(gateways.rejection_reason, foo, "late")
+    gateways.wait_until("the route is told to name the set", lambda: told() == "NoMatchingParent")
+    refs = [{"kind": "ListenerSet", "namespace": foo, "name": "cozystack-1"}]
+    gateways.patch("httproutes", foo, "late", {"spec": {"parentRefs": refs}})
+    gateways.wait_until("it does", lambda: told() == "")
+    gateways.mark_gateway_programmed(foo)
+    gateways.mark_certificates_ready(foo)
+    gateways.wait_until("the set is not programmed", lambda: gateways.ready_reason(foo) == "ListenersNotReady")
+    gateways.mark_set_programmed(foo, "cozystack-1")
+    gateways.wait_until("everything is ready", lambda: gateways.ready_reason(foo) == "Reconciled")
+    assert gateways.get("tenantgateways", foo)["status"]["listenersReady"] == 65
+    gateways.delete("httproutes", foo, "late")
+    gateways.wait_until("the set is removed", lambda: gateways.names("listenersets", foo) == [])
+
+
+def test_a_tenantgateway_outside_of_tenants_namespaces_is_not_served(gateways: Gateways) -> None:
+    """R-363: no policy binds hostnames there: the operator has to name such a namespace in the settings."""
+    shop = gateways.create_namespace("shop")
+    gateways.create_route(shop, "harbor", f"harbor.{APEX}", to=shop, port=443)
+    gateways.create_tenantgateway(shop, APEX)
+    gateways.wait_until("the refusal is told", lambda: gateways.ready_reason(shop) == "NamespaceNotAllowed")
+    assert "gateway.ownerNamespaces" in gateways.conditions(shop)["Ready"]["message"]
+    gateways.wait_until("the route is told, too", lambda: gateways.rejection_reason(shop, "harbor") == "Orphaned")
+    for plural in ("gateways", "issuers", "certificates"):
+        assert gateways.names(plural, shop) == []
+    assert gateways.names("httproutes", shop) == ["harbor"]
 
 
 def test_fields_that_operators_set_on_a_gateway_are_preserved(gateways: Gateways, foo: str) -> None:
@@ -264,17 +309,20 @@ def _listener(gateways: Gateways, namespace: str) -> tuple[bool, str | None]:
 def test_a_losing_route_has_a_status_for_each_parent_ref(gateways: Gateways, foo: str, cluster: E2eCluster) -> None:
     """Each entry has the conditions and the observedGeneration that Gateway API requires (R-202, GW-15)."""
     gateways.create_tenantgateway(foo, APEX)
-    early = gateways.create_namespace("a-team")
+    early = gateways.create_namespace("a-team", labels={LABEL: foo})
     gateways.create_route(early, "harbor", f"harbor.{APEX}", to=foo)
-    refs = [{"namespace": foo, "name": "cozystack", "sectionName": section} for section in ("https", "other")]
+    gateways.wait_until("the winner is served", lambda: gateways.has_listeners(foo, f"harbor.{APEX}"))
+    [listener] = [each for each in gateways.get("gateways", foo)["spec"]["listeners"] if each["port"] == 443]
+    refs = [{"namespace": foo, "name": "cozystack", "sectionName": each} for each in (listener["name"], "other")]
     gateways.create("httproutes", foo, "loser", {"parentRefs": refs, "hostnames": [f"harbor.{APEX}"]})
     gateways.wait_until("both parents have an entry", lambda: len(gateways.parent_statuses(foo, "loser")) == 2)
-    for entry, parent in zip(gateways.parent_statuses(foo, "loser"), refs, strict=True):
+    reasons = {listener["name"]: "HostnameConflict", "other": "NoMatchingParent"}
+    for entry in gateways.parent_statuses(foo, "loser"):
         assert entry["controllerName"] == OURS
-        assert entry["parentRef"]["sectionName"] == parent["sectionName"]
-        accepted, resolved = sorted(entry["conditions"], key=lambda each: each["type"])
-        assert (accepted["type"], accepted["status"], accepted["reason"]) == ("Accepted", "False", "HostnameConflict")
-        assert (resolved["type"], accepted["observedGeneration"]) == ("ResolvedRefs", 1)
+        reason = reasons.pop(entry["parentRef"]["sectionName"])
+        (accepted,) = entry["conditions"]
+        assert (accepted["type"], accepted["status"], accepted["reason"]) == ("Accepted", "False", reason)
+        assert accepted["observedGeneration"] == 1
     assert ANNOTATION not in gateways.get("httproutes", foo, "loser")["metadata"].get("annotations", {})
     listed = cluster.client().get(path("httproutes", foo, "loser")).expect(200)
     assert listed["apiVersion"] == GATEWAY_API

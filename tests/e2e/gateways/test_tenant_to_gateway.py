@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 import yaml
 
-from tests.e2e.support.clusters import ROOT, ROOT_HOST, E2eCluster
+from tests.e2e.support.clusters.cluster import ROOT, ROOT_HOST, E2eCluster
 from tests.e2e.support.gateways import DNS01, HOST_LABEL, LABEL, LABEL_PATH, OURS, Gateways
 from tests.e2e.support.tenants import Tenants, manifest
 
@@ -65,8 +65,8 @@ def test_alice_inherits_and_acme_and_bob_have_gateways_of_their_own(foo: Publish
     assert gateways.names("tenantgateways", alice_namespace) == []
     harbor = f"harbor.{alice}.{foo.apex}"
     gateways.create_route(alice_namespace, "harbor", harbor, to=foo.namespace)
-    gateways.create_route(bob_namespace, "harbor", f"harbor.{bob}.{foo.apex}", to=bob_namespace, sectionName="https")
-    gateways.create_route(acme_namespace, "harbor", f"harbor.{customer}", to=acme_namespace, sectionName="https")
+    gateways.create_route(bob_namespace, "harbor", f"harbor.{bob}.{foo.apex}", to=bob_namespace, port=443)
+    gateways.create_route(acme_namespace, "harbor", f"harbor.{customer}", to=acme_namespace, port=443)
     passthrough = [f"{service}.{foo.apex}" for service in ("api", "cdi-uploadproxy", "vm-exportproxy")]
     gateways.wait_until(
         "the route of alice is served",
@@ -110,12 +110,11 @@ def test_a_tenant_migrates_to_a_gateway_and_back(foo: PublishingTenant) -> None:
     """With the commands of the feature description (R-101, R-227, R-228, R-229)."""
     foo.create()
     gateways, kubectl, owner = foo.gateways, foo.cluster.kubectl, foo.namespace
-    _, child = foo.create_child()
-    for app in ("harbor", "bucket"):
-        gateways.create_route(child, app, f"{app}.{foo.apex}", to=owner)
-    gateways.wait_until(
-        "both routes are served", partial(gateways.has_listeners, owner, f"harbor.{foo.apex}", f"bucket.{foo.apex}")
-    )
+    name, child = foo.create_child()
+    hostnames = [f"{app}.{name}.{foo.apex}" for app in ("harbor", "bucket")]
+    for hostname in hostnames:
+        gateways.create_route(child, hostname.partition(".")[0], hostname, to=owner)
+    gateways.wait_until("both routes are served", partial(gateways.has_listeners, owner, *hostnames))
     wait = ("-n", owner, "wait")
     late = kubectl(*wait, "gateway/cozystack", "--for=condition=Programmed", "--timeout=1s", status=None)
     assert late.returncode == 1
@@ -137,7 +136,7 @@ def test_a_tenant_migrates_to_a_gateway_and_back(foo: PublishingTenant) -> None:
     gateways.wait_until("the child has no Gateway", lambda: gateways.attachment(child) == (None, None))
     assert kubectl("get", "namespace", child, "-o", LABEL_PATH).stdout.strip() == ""
     foo.tenants.patch(foo.name, {"spec": {"gateway": True}})
-    gateways.wait_until("the route is served again", partial(gateways.has_listeners, owner, f"harbor.{foo.apex}"))
+    gateways.wait_until("the route is served again", partial(gateways.has_listeners, owner, hostnames[0]))
 
 
 def _is_empty(gateways: Gateways, plural: str, namespace: str) -> bool:
@@ -146,7 +145,7 @@ def _is_empty(gateways: Gateways, plural: str, namespace: str) -> bool:
 
 def test_waiting_for_the_wildcard_certificate(gateways: Gateways, cluster: E2eCluster) -> None:
     """The wildcard certificate has a fixed name and no per-listener label (R-228, R-229)."""
-    owner = gateways.create_namespace()
+    owner = gateways.create_owner()
     gateways.create_tenantgateway(owner, "foo.example.com", **DNS01)
     gateways.wait_until("the certificate exists", partial(_has_certificates, gateways, owner, 1))
     gateways.mark_certificates_ready(owner, "cozystack-gateway-tls")
@@ -171,12 +170,12 @@ def test_troubleshooting_commands_show_the_problem(foo: PublishingTenant) -> Non
     assert re.search(r"Reason: +GatewayNotAccepted", described)
     assert "Waiting for controller" in described
 
-    _, child = foo.create_child()
-    name = f"harbor.{foo.apex}"
+    tenant, child = foo.create_child()
+    name = f"harbor.{tenant}.{foo.apex}"
     gateways.create_route(owner, "winner", name, to=owner, port=443)
     gateways.create_route(child, "loser", name, to=owner)
     gateways.wait_until(
-        "the losing route has the conflict in its status", lambda: gateways.conflict_message(child, "loser")
+        "the losing route has the conflict in its status", lambda: gateways.has_conflict(child, "loser")
     )
     described = kubectl("-n", child, "describe", "httproute", "loser").stdout
     assert re.search(rf"Controller Name: +{OURS}", described)
@@ -203,7 +202,8 @@ def test_troubleshooting_commands_show_the_problem(foo: PublishingTenant) -> Non
 
 def test_conflicts_are_reported_as_events(gateways: Gateways, cluster: E2eCluster) -> None:
     """`kubectl describe` shows them."""
-    owner, early = gateways.create_namespace("m"), gateways.create_namespace("a")
+    owner = gateways.create_owner()
+    early = gateways.create_namespace("a", labels={LABEL: owner})
     gateways.create("gateways", owner, "cozystack", {"gatewayClassName": "x", "listeners": [_HTTP]})
     gateways.create_tenantgateway(owner, "foo.example.com")
     for namespace in (early, owner):
@@ -230,11 +230,9 @@ def test_deleting_a_tenant_deletes_its_gateway(foo: PublishingTenant) -> None:
     gateways.patch_labels(app, {LABEL: foo.namespace, HOST_LABEL: None})
     gateways.create_route(foo.namespace, "winner", f"harbor.{foo.apex}", to=foo.namespace, port=443)
     gateways.create_route(app, "loser", f"harbor.{foo.apex}", to=foo.namespace)
-    gateways.wait_until(
-        "the losing route has the conflict in its status", lambda: gateways.conflict_message(app, "loser")
-    )
+    gateways.wait_until("the losing route has the conflict in its status", lambda: gateways.has_conflict(app, "loser"))
     foo.cluster.kubectl("delete", "tenant", foo.name, "-n", ROOT)
     foo.tenants.wait_until_gone(f"/api/v1/namespaces/{foo.namespace}")
     gateways.wait_until(
-        "the route has no entry of ours in its status", lambda: gateways.parent_statuses(app, "loser") == []
+        "the route is told that its Gateway is deleted", lambda: gateways.rejection_reason(app, "loser") == "Orphaned"
     )

@@ -1,0 +1,1 @@
+"""What the status of routes tells about their parentRefs to Gateways."""

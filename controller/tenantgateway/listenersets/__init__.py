@@ -1,0 +1,1 @@
+"""ListenerSets: the listeners of a TenantGateway beyond those that fit on its Gateway."""

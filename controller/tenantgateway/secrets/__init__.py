@@ -1,0 +1,1 @@
+"""The Secret with the wildcard certificate, in certMode existingSecret: we may not read it."""
