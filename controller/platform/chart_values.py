@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from apiserver.meta.resource import Object
-from controller.platform.settings import Dns01, PlatformSettings
+from controller.platform.settings import Dns01Settings, PlatformSettings
 
 
 def cluster_values(settings: PlatformSettings, root_host: str) -> dict[str, str]:
@@ -20,11 +20,13 @@ def cluster_values(settings: PlatformSettings, root_host: str) -> dict[str, str]
         "gateway-enabled": "true" if gateway.enabled else "false",
         "gateway-attached-namespaces": ",".join(gateway.attached_namespaces),
         "expose-services": ",".join(publishing.exposed_services),
+        "expose-ingress": publishing.ingress_name,
+        "expose-ingress-admin": publishing.ingress_name_admin or publishing.ingress_name,
         **_dns01_values(certificates.dns01),
     }
 
 
-def _dns01_values(dns01: Dns01) -> dict[str, str]:
+def _dns01_values(dns01: Dns01Settings) -> dict[str, str]:
     return {
         "dns01-provider": dns01.provider,
         "dns01-cloudflare-secret-name": dns01.cloudflare.secret_name,
@@ -56,18 +58,22 @@ def tenantgateway_spec(settings: PlatformSettings, apex: str) -> Object:
         "tlsPassthroughServices": list(gateway.tls_passthrough_services),
     }
     if certificates.wildcard_secret_name:
-        spec["wildcardSecretRef"] = {"name": certificates.wildcard_secret_name}
+        namespace = certificates.wildcard_secret_namespace
+        spec["wildcardSecretRef"] = {
+            "name": certificates.wildcard_secret_name,
+            **({"namespace": namespace} if namespace else {}),
+        }
     elif certificates.solver == "dns01":
         provider = certificates.dns01.provider
         spec["dns01"] = {"provider": provider, provider: _PROVIDERS[provider](certificates.dns01)}
     return spec
 
 
-def _cloudflare(dns01: Dns01) -> Object:
+def _cloudflare(dns01: Dns01Settings) -> Object:
     return {"apiTokenSecretRef": _key_ref(dns01.cloudflare.secret_name, dns01.cloudflare.secret_key)}
 
 
-def _route53(dns01: Dns01) -> Object:
+def _route53(dns01: Dns01Settings) -> Object:
     route53 = dns01.route53
     block: Object = {"region": route53.region}
     if route53.access_key_id:
@@ -77,11 +83,11 @@ def _route53(dns01: Dns01) -> Object:
     return block
 
 
-def _digitalocean(dns01: Dns01) -> Object:
+def _digitalocean(dns01: Dns01Settings) -> Object:
     return {"tokenSecretRef": _key_ref(dns01.digitalocean.secret_name, dns01.digitalocean.secret_key)}
 
 
-def _rfc2136(dns01: Dns01) -> Object:
+def _rfc2136(dns01: Dns01Settings) -> Object:
     rfc2136 = dns01.rfc2136
     block: Object = {"nameserver": rfc2136.nameserver, "tsigAlgorithm": rfc2136.tsig_algorithm}
     if rfc2136.tsig_key_name:
@@ -91,7 +97,7 @@ def _rfc2136(dns01: Dns01) -> Object:
     return block
 
 
-_PROVIDERS: Mapping[str, Callable[[Dns01], Object]] = {
+_PROVIDERS: Mapping[str, Callable[[Dns01Settings], Object]] = {
     "cloudflare": _cloudflare,
     "route53": _route53,
     "digitalocean": _digitalocean,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import ipaddress
 import re
 from collections.abc import Mapping
 from typing import Annotated
@@ -18,8 +19,11 @@ from registry import quantity
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 _DURATION = re.compile(r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+", re.ASCII)
+_UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _ZERO = re.compile(r"(0+(\.0+)?(ms|s|m|h))+", re.ASCII)
 _MAX_NAME = 253
+# below 1, a container could request more than it may use
+_LEAST_RATIO, _GREATEST_RATIO = 1, 1000
 
 
 def _name(value: str) -> str:
@@ -39,6 +43,10 @@ def _object_name(value: str) -> str:
     return value
 
 
+def _optional_object_name(value: str) -> str:
+    return _object_name(value) if value else value
+
+
 def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
     """kube-apiserver rejects an object in which a list of type set contains a duplicate."""
     duplicates = [name for name in dict.fromkeys(names) if names.count(name) > 1]
@@ -56,12 +64,29 @@ def _quantities(values: Mapping[str, str]) -> Mapping[str, str]:
     return values
 
 
+def _cidr(value: str) -> str:
+    """The canonical form of a network."""
+    try:
+        network = ipaddress.ip_network(value)
+    except ValueError as e:
+        raise ValueError(f"must be a network such as 10.0.0.0/8: {e}") from e
+    if network.prefixlen == 0:
+        raise ValueError("must not contain every address: nothing would be outside of the cluster")
+    return str(network)
+
+
 def _duration(value: str) -> str:
     if not _DURATION.fullmatch(value):
         raise ValueError("must be a duration such as 30s, 5m0s or 1h")
     if _ZERO.fullmatch(value):
         raise ValueError("must be longer than zero")
     return value
+
+
+def duration_seconds(value: str) -> float:
+    """The seconds of a valid duration."""
+    parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)", value)
+    return sum(float(number) * _UNIT_SECONDS[unit] for number, unit in parts)
 
 
 def _url(value: str) -> str:
@@ -86,11 +111,31 @@ def _certificates(value: str) -> str:
     return value
 
 
+def ratio(value: int | float) -> int | float:
+    """Raises ValueError for a number that is no ratio of limits to requests."""
+    if not _LEAST_RATIO <= value <= _GREATEST_RATIO:
+        raise ValueError(f"must be a number from {_LEAST_RATIO} to {_GREATEST_RATIO}")
+    return value
+
+
+def ratio_of_text(value: object) -> int | float:
+    """The ratio that a text of a ConfigMap stands for. Raises ValueError if it is none."""
+    try:
+        number = float(value) if isinstance(value, str | int) else 0.0
+    except ValueError:
+        number = 0.0
+    return ratio(number)
+
+
 Name = Annotated[str, AfterValidator(_name)]
 OptionalName = Annotated[str, AfterValidator(_optional_name)]
+OptionalObjectName = Annotated[str, AfterValidator(_optional_object_name)]
 ObjectName = Annotated[str, AfterValidator(_object_name)]
 Names = Annotated[tuple[Name, ...], AfterValidator(_unique)]
+Cidr = Annotated[str, AfterValidator(_cidr)]
+Cidrs = Annotated[tuple[Cidr, ...], AfterValidator(_unique)]
 Quantities = Annotated[Mapping[str, str], AfterValidator(_quantities)]
+Ratio = Annotated[int | float, AfterValidator(ratio)]
 Duration = Annotated[str, AfterValidator(_duration)]
 Url = Annotated[str, AfterValidator(_url)]
 CaBundle = Annotated[str, AfterValidator(_certificates)]

@@ -1,35 +1,22 @@
-"""The platform's settings, and what is rendered from them (R-088 to R-092, R-145 to R-148, R-160 to R-173, R-287 to
-R-295)."""
+"""The platform's settings: defaults, errors and reloads (R-145 to R-148, R-168, R-287 to R-295)."""
 
 from __future__ import annotations
 
 import base64
 import contextlib
 import textwrap
+from fractions import Fraction
 from typing import Any
 
 import pytest
+import yaml
 from pydantic import ValidationError
 
-from controller.platform.chart_values import cluster_values, tenantgateway_spec
-from controller.platform.settings import AcmeServer, PlatformSettings, ReloadableSettings, acme_server
+from controller.platform.settings import AcmeServer, ReloadableSettings, acme_server
 from registry.tenant.release_settings import ReleaseSettings
-from registry.tenantgateway.types import TenantGatewaySpec
+from tests.controller.platform.settings_values import DEFAULTS, certificates, settings
 
-DEFAULTS = PlatformSettings()
 PEM = "-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n"
-
-
-def settings(**sections: Any) -> PlatformSettings:
-    return PlatformSettings.model_validate(sections)
-
-
-def certificates(**fields: Any) -> PlatformSettings:
-    return settings(publishing={"certificates": fields})
-
-
-def dns01(provider: str, **fields: Any) -> PlatformSettings:
-    return certificates(solver="dns01", dns01={"provider": provider, provider: fields})
 
 
 def test_the_defaults_change_nothing_on_an_upgrade() -> None:
@@ -52,6 +39,39 @@ def test_the_defaults_change_nothing_on_an_upgrade() -> None:
     }
     assert (DEFAULTS.tenants.chart, gateway.port443_kinds) == ("none", "separate")
     assert DEFAULTS.release.to_release_settings() == ReleaseSettings()
+
+
+def test_tenants_are_isolated_by_default() -> None:
+    """R-076, R-077."""
+    assert DEFAULTS.tenants.isolation == "auto"
+    assert DEFAULTS.isolation.cluster_cidrs == DEFAULTS.isolation.allow_from == ()
+
+
+@pytest.mark.parametrize("text", ["off", '"off"'])
+def test_the_word_off_needs_no_quotes(text: str) -> None:
+    """A plain `off` is a boolean in YAML 1.1."""
+    assert settings(**yaml.safe_load(f"tenants: {{isolation: {text}}}")).tenants.isolation == "off"
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        pytest.param({"clusterCIDRs": ["10.0.0.1/8"]}, "must be a network such as 10.0.0.0/8", id="an address"),
+        pytest.param({"clusterCIDRs": ["0.0.0.0/0"]}, "must not contain every address", id="everything"),
+        pytest.param({"nodeCIDRs": ["::/0"]}, "must not contain every address", id="everything of IPv6"),
+        pytest.param({"clusterCIDRs": ["fd00::/64", "fd00:0::/64"]}, "must not contain fd00::/64 twice", id="twice"),
+        pytest.param({"allowFrom": ["Default"]}, "must be a name", id="no namespace"),
+    ],
+)
+def test_networks_and_namespaces_that_cannot_be_are_rejected(section: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        settings(isolation=section)
+
+
+@pytest.mark.parametrize("mode", ["on", True, "Cilium"])
+def test_an_unknown_kind_of_isolation_is_rejected(mode: object) -> None:
+    with pytest.raises(ValidationError, match="isolation"):
+        settings(tenants={"isolation": mode})
 
 
 def test_the_keys_of_the_file_are_those_of_the_platform_package() -> None:
@@ -111,6 +131,10 @@ def test_the_keys_of_the_file_are_those_of_the_platform_package() -> None:
         pytest.param({"gateway": {"enabled": "yes"}}, "enabled", id="not a boolean"),
         pytest.param({"gateway": {"gatewayIP": "10.0.0.1"}}, "gatewayIP", id="an unknown key"),
         pytest.param({"tenants": {"chart": "helm"}}, "chart", id="chart"),
+        pytest.param({"tenants": {"release": "paused"}}, "release", id="release"),
+        pytest.param(
+            {"tenants": {"chart": "flux", "release": "none"}}, "release: must be active", id="Flux without releases"
+        ),
         pytest.param({"gateway": {"attachedNamespaces": ["a", "a"]}}, "must not contain a twice", id="a name twice"),
         pytest.param({"gateway": {"attachedNamespaces": ["A"]}}, "attachedNamespaces", id="not a name of a namespace"),
         pytest.param({"gateway": {"tlsPassthroughServices": ["a.b"]}}, "tlsPassthroughServices", id="not a label"),
@@ -119,6 +143,10 @@ def test_the_keys_of_the_file_are_those_of_the_platform_package() -> None:
         pytest.param({"tenants": {"limitRange": {"default": {"cpu": "much"}}}}, "cpu: quantities", id="not a quantity"),
         pytest.param({"tenants": {"limitRange": {"default": {"cpu": "1e99"}}}}, "an exponent", id="a large exponent"),
         pytest.param({"tenants": {"limitRange": {"default": {"cpu": "1m"}}}}, "25m is more", id="more than the limit"),
+        pytest.param({"quotas": {"pool": "fair"}}, "pool", id="a mode of pools"),
+        pytest.param({"resources": {"cpuAllocationRatio": 0.5}}, "must be a number from 1", id="a ratio below one"),
+        pytest.param({"resources": {"memoryAllocationRatio": True}}, "memoryAllocationRatio", id="no ratio"),
+        pytest.param({"resources": {"cpuAllocationRatio": float("nan")}}, "cpuAllocationRatio", id="no number"),
         pytest.param({"release": {"interval": "5"}}, "must be a duration", id="not a duration"),
         pytest.param({"release": {"interval": "0s"}}, "must be longer than zero", id="no duration"),
         pytest.param({"release": {"strategy": "Hope"}}, "strategy", id="strategy"),
@@ -135,142 +163,41 @@ def test_an_error_names_the_wrong_key(sections: dict[str, Any], key: str) -> Non
         settings(**sections)
 
 
-@pytest.mark.parametrize("provider", ["cloudflare", "digitalocean"])
-def test_providers_without_required_keys_are_always_valid(provider: str) -> None:
-    """R-161, R-165."""
-    assert tenantgateway_spec(dns01(provider), "a.example")["dns01"]["provider"] == provider
+@pytest.mark.parametrize(
+    ("mode", "fields"),
+    [
+        pytest.param("active", {"chartRef", "interval", "maxHistory", "install", "upgrade", "valuesFrom"}, id="active"),
+        pytest.param(
+            "suspended",
+            {"chartRef", "interval", "maxHistory", "install", "upgrade", "valuesFrom", "suspend"},
+            id="to be resumed",
+        ),
+        pytest.param("none", {"chartRef", "interval", "suspend"}, id="storage only"),
+    ],
+)
+def test_flux_leaves_releases_alone_that_are_not_active(mode: str, fields: set[str]) -> None:
+    spec = settings(tenants={"release": mode}).release_settings().release_spec()
+    assert spec.keys() == fields
+    assert spec.get("suspend", False) is (mode != "active")
+
+
+def test_the_ratios_are_exact_and_those_of_cozystack_by_default() -> None:
+    own = settings(resources={"cpuAllocationRatio": 2.5})
+    assert list(DEFAULTS.resources.to_ratios({})[0].values) == [10, 1, 40]
+    assert list(own.resources.to_ratios({})[0].values) == [Fraction(5, 2), 1, 40]
+
+
+def test_the_configmap_of_older_versions_has_ratios_that_the_settings_do_not_have() -> None:
+    own = settings(resources={"cpuAllocationRatio": 2})
+    data = {"cpu-allocation-ratio": "5", "memory-allocation-ratio": "1.5", "ephemeral-storage-allocation-ratio": "x"}
+    ratios, problems = own.resources.to_ratios(data)
+    assert list(ratios.values) == [2, Fraction(3, 2), 40]
+    assert [each.split(":")[0] for each in problems] == ["ephemeral-storage-allocation-ratio"]
 
 
 def test_providers_that_are_not_chosen_are_not_checked() -> None:
     """R-168: only the required key of the chosen provider is checked, and only if challenges are answered by DNS."""
     assert certificates(dns01={"provider": "route53"}).publishing.certificates.solver == "http01"
-
-
-@pytest.mark.parametrize(
-    ("platform", "block"),
-    [
-        pytest.param(
-            certificates(solver="dns01"),
-            {
-                "provider": "cloudflare",
-                "cloudflare": {"apiTokenSecretRef": ("cloudflare-api-token-secret", "api-token")},
-            },
-            id="R-160 R-161 the default",
-        ),
-        pytest.param(
-            dns01("route53", region="eu-west-1"),
-            {"provider": "route53", "route53": {"region": "eu-west-1"}},
-            id="R-163 roles of the cloud",
-        ),
-        pytest.param(
-            dns01("route53", region="eu-west-1", secretName="aws", accessKeyID="AK"),
-            {
-                "provider": "route53",
-                "route53": {
-                    "region": "eu-west-1",
-                    "accessKeyID": "AK",
-                    "secretAccessKeySecretRef": ("aws", "secret-access-key"),
-                },
-            },
-            id="R-164 a Secret",
-        ),
-        pytest.param(
-            dns01("digitalocean"),
-            {
-                "provider": "digitalocean",
-                "digitalocean": {"tokenSecretRef": ("digitalocean-api-token-secret", "access-token")},
-            },
-            id="R-165",
-        ),
-        pytest.param(
-            dns01("rfc2136", nameserver="ns.example:53"),
-            {"provider": "rfc2136", "rfc2136": {"nameserver": "ns.example:53", "tsigAlgorithm": "HMACSHA256"}},
-            id="R-168 no key",
-        ),
-        pytest.param(
-            dns01("rfc2136", nameserver="ns", tsigKeyName="k", secretName="s", tsigAlgorithm="HMACSHA512"),
-            {
-                "provider": "rfc2136",
-                "rfc2136": {
-                    "nameserver": "ns",
-                    "tsigAlgorithm": "HMACSHA512",
-                    "tsigKeyName": "k",
-                    "tsigSecretSecretRef": ("s", "tsig-secret-key"),
-                },
-            },
-            id="R-167",
-        ),
-    ],
-)
-def test_a_tenantgateway_has_only_the_block_of_the_chosen_provider(
-    platform: PlatformSettings, block: dict[str, Any]
-) -> None:
-    """R-092."""
-    spec = tenantgateway_spec(platform, "a.example")
-    assert spec["certMode"] == "dns01"
-    assert spec["dns01"] == expanded(block)
-    assert TenantGatewaySpec.model_validate(spec).dns01 is not None
-
-
-def expanded(block: Any) -> Any:
-    if isinstance(block, tuple):
-        return dict(zip(("name", "key"), block, strict=True))
-    return {key: expanded(value) for key, value in block.items()} if isinstance(block, dict) else block
-
-
-def test_the_defaults_of_a_tenantgateway() -> None:
-    """R-088 to R-091."""
-    spec = tenantgateway_spec(DEFAULTS, "alpha.example.org")
-    assert spec == {
-        "apex": "alpha.example.org",
-        "certMode": "http01",
-        "issuerName": "letsencrypt-prod",
-        "gatewayClassName": "cilium",
-        "attachedNamespaces": list(DEFAULTS.gateway.attached_namespaces),
-        "tlsPassthroughServices": ["api", "vm-exportproxy", "cdi-uploadproxy"],
-    }
-
-
-def test_the_spec_of_a_tenantgateway_follows_the_settings() -> None:
-    """R-089, R-092."""
-    parsed = settings(
-        gateway={"gatewayClassName": "other", "tlsPassthroughServices": [], "attachedNamespaces": ["cozy-dashboard"]},
-        publishing={"certificates": {"issuerName": "letsencrypt-stage"}},
-    )
-    spec = tenantgateway_spec(parsed, "a.example")
-    assert (spec["gatewayClassName"], spec["issuerName"]) == ("other", "letsencrypt-stage")
-    assert (spec["tlsPassthroughServices"], spec["attachedNamespaces"]) == ([], ["cozy-dashboard"])
-
-
-def test_the_gateway_flag_of_the_platform_does_not_affect_tenantgateways() -> None:
-    """R-292, R-293: only charts read the flag."""
-    parsed = settings(gateway={"enabled": True})
-    assert tenantgateway_spec(parsed, "a.example") == tenantgateway_spec(DEFAULTS, "a.example")
-    before, after = cluster_values(DEFAULTS, "example.org"), cluster_values(parsed, "example.org")
-    assert {key: value for key, value in after.items() if before[key] != value} == {"gateway-enabled": "true"}
-
-
-def test_with_a_wildcard_secret_no_certificate_is_requested() -> None:
-    spec = tenantgateway_spec(certificates(solver="dns01", wildcardSecretName="wild"), "a.example")
-    assert (spec["certMode"], spec["wildcardSecretRef"]) == ("existingSecret", {"name": "wild"})
-    assert "dns01" not in spec
-
-
-def test_charts_read_the_settings() -> None:
-    """R-090, R-170, R-171."""
-    parsed = settings(
-        publishing={
-            "exposedServices": ["dashboard", "api"],
-            "certificates": {"dns01": {"route53": {"region": "eu-west-1"}}},
-        },
-        gateway={"enabled": True, "attachedNamespaces": ["cozy-a", "default"]},
-    )
-    values = cluster_values(parsed, "example.org")
-    assert values["dns01-route53-region"] == "eu-west-1"
-    assert values["dns01-cloudflare-secret-name"] == "cloudflare-api-token-secret"
-    assert values["gateway-attached-namespaces"] == "cozy-a,default"
-    assert (values["gateway-enabled"], values["expose-services"]) == ("true", "dashboard,api")
-    assert (values["root-host"], values["solver"]) == ("example.org", "http01")
 
 
 @pytest.mark.parametrize(

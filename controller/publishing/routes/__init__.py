@@ -1,0 +1,1 @@
+"""The routes of the platform's services, which we write with `gateway.platformRoutes: true` instead of the charts."""

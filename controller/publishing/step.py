@@ -1,0 +1,75 @@
+"""The step that reports on the publishing Tenant which of the platform's services are not served."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from apiserver.meta.resource import Object
+from controller.platform.package import PACKAGES
+from controller.publishing.guard import PublishingGuard
+from controller.publishing.verdicts import PublishingVerdict
+from controller.runtime.conditions import Finding, find_condition
+from controller.runtime.event_recorder import Event, Recorder, Regarding
+from controller.tenant.observe import ObservedTenant
+from controller.tenant.readiness.stored_status import read_status
+from registry.names import ROOT_NAMESPACE
+
+PUBLISHING_READY = "PublishingReady"
+NOT_SERVED = "NotServed"
+_NO_TENANT = "NoPublishingTenant"
+_ACTION = "Publish"
+
+
+def publishing_finding(verdicts: Sequence[PublishingVerdict]) -> Finding | None:
+    """None if no service is asked for. Names every service that is not served, with the reason, and every route of
+    another that is in the place of one of ours."""
+    if not verdicts:
+        return None
+    left = [each.left for each in verdicts if each.left]
+    note = f"; not ours, and left as they are: {', '.join(left)}" if left else ""
+    missing = [str(each) for each in verdicts if not each.served]
+    if missing:
+        return Finding(PUBLISHING_READY, "False", NOT_SERVED, "; ".join(missing) + note)
+    served = ", ".join(each.service for each in verdicts)
+    return Finding(PUBLISHING_READY, "True", "Served", f"served: {served}{note}")
+
+
+class PublishingStep:
+    """It does not count for Ready. Events about the platform's Package are recorded when the condition changes."""
+
+    name = "publishing"
+    condition = PUBLISHING_READY
+
+    def __init__(self, *, guard: PublishingGuard, package: Callable[[], Object | None], recorder: Recorder) -> None:
+        self._guard = guard
+        self._package = package
+        self._recorder = recorder
+
+    async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
+        found = self._finding(observed)
+        if found is None:
+            return ()
+        before = find_condition(read_status(observed.release).get("conditions"), PUBLISHING_READY) or {}
+        if (before.get("status"), before.get("message")) != (found.status, found.message):
+            self._record(found, recovered=before.get("status") == "False")
+        return [found]
+
+    def _finding(self, observed: ObservedTenant) -> Finding | None:
+        publisher = self._guard.tenant
+        if publisher is not None:
+            is_publisher = observed.tenant.key == publisher.key
+            return publishing_finding(self._guard.verdicts()) if is_publisher else None
+        if observed.tenant.namespace != ROOT_NAMESPACE or not self._guard.verdicts():
+            return None
+        message = f"publishing.ingressName is {self._guard.publisher}, which is the namespace of no tenant"
+        return Finding(PUBLISHING_READY, "False", _NO_TENANT, message)
+
+    def _record(self, found: Finding, *, recovered: bool) -> None:
+        package = self._package()
+        if package is None:
+            return
+        regarding = Regarding.of(PACKAGES, package)
+        if found.status == "False":
+            self._recorder.record(regarding, Event("Warning", found.reason, _ACTION, found.message))
+        elif recovered:
+            self._recorder.record(regarding, Event("Normal", found.reason, _ACTION, found.message))

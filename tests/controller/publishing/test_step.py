@@ -1,0 +1,71 @@
+"""The publishing Tenant has the condition; the Package has Events about changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.meta.resource import Object
+from controller.platform.package import PACKAGE
+from tests.controller.tenant.tenant_world import World
+from tests.virtual_time import virtual
+
+EVENTS = ("NotServed", "Served", "NoPublishingTenant")
+
+
+def message(world: World, tenant: str = "root") -> str:
+    conditions = world.tenant(tenant)["status"]["conditions"]
+    return next((str(each["message"]) for each in conditions if each["type"] == "PublishingReady"), "")
+
+
+def package() -> Object:
+    return {"metadata": {"name": PACKAGE, "uid": "p"}, "spec": {}}
+
+
+def settings(publisher: str = "tenant-root", *exposed: str) -> dict[str, Any]:
+    return {"publishing": {"ingressName": publisher, "exposedServices": list(exposed)}, "gateway": {"enabled": True}}
+
+
+@virtual
+async def test_only_the_publishing_tenant_has_the_condition() -> None:
+    world = World(settings=settings("tenant-alpha", "api"))
+    async with world.running():
+        await world.create("alpha")
+    assert message(world, "alpha") == "api: GatewayMissing (Gateway tenant-alpha/cozystack)"
+    assert "PublishingReady" not in world.conditions("root")
+    assert world.conditions("alpha")["Ready"] == ("True", "Reconciled")
+
+
+@virtual
+async def test_without_services_there_is_no_condition() -> None:
+    world = World()
+    async with world.running():
+        pass
+    assert "PublishingReady" not in world.conditions("root")
+
+
+@virtual
+async def test_a_publisher_that_is_no_tenant_is_reported_on_the_root_until_it_is_one() -> None:
+    world = World(settings=settings("tenant-later", "api"))
+    async with world.running():
+        assert world.conditions("root")["PublishingReady"] == ("False", "NoPublishingTenant")
+        assert "tenant-later" in message(world)
+        await world.create("later")
+    assert "PublishingReady" not in world.conditions("root")
+    assert world.conditions("later")["PublishingReady"] == ("False", "NotServed")
+
+
+@virtual
+async def test_events_about_the_package_tell_changes_only() -> None:
+    world = World(settings=settings("tenant-root", "nosuch"))
+    world.sources.show_package(package())
+    async with world.running():
+        await world.reconcile_all()
+        assert world.events.of(PACKAGE) == [("Warning", "NotServed")]
+        world.configure(**settings("tenant-root", "nosuch", "other"))
+        await world.settle()
+        assert world.events.of(PACKAGE) == [("Warning", "NotServed")] * 2
+    later = World(world.cluster, settings=settings("tenant-root", "nosuch", "other"))
+    later.sources.show_package(package())
+    async with later.running():
+        pass
+    assert later.events.of(PACKAGE) == []
