@@ -1,0 +1,124 @@
+"""Moves an APIService to our Service and back again, exactly. Pure.
+
+The Service, the CA and cert-manager's annotation change in one write, so that no request meets a server whose
+certificate it does not expect, and cert-manager's cainjector never writes the CA of one server for the other. The
+former form is kept in an annotation of the APIService itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from apiserver.meta.resource import Object
+from tenant_apiserver.lifecycle.facts import VERSION, api_service_name
+from tenant_apiserver.lifecycle.installed import NAMESPACE, SERVER
+from tenant_apiserver.lifecycle.kinds import PART_OF, PART_OF_LABEL
+
+FORMER_ANNOTATION = "apps.cozystack.io/former-registration"
+"""JSON `{"spec": …, "annotations": {…}}`: the whole spec, and the annotations of cert-manager."""
+_INJECT_PREFIX = "cert-manager.io/inject-"
+_INJECT = "cert-manager.io/inject-ca-from"
+_PRIORITIES = {"groupPriorityMinimum": 1000, "versionPriority": 200}
+
+
+@dataclass(frozen=True, slots=True)
+class OurServer:
+    """The CA of our serving certificate, base64, and the Certificate from which cert-manager keeps it current, as
+    `namespace/name`; empty if the server does that itself. `port` is that of the Service."""
+
+    bundle: str
+    certificate: str = ""
+    port: int = 443
+
+
+class NotSaved(ValueError):
+    """The APIService does not say what it was before."""
+
+
+def moved_to_us(api_service: Object, ours: OurServer) -> Object:
+    """The APIService as it is to be written, with the resourceVersion that was read. The argument is not changed."""
+    moved = deepcopy(api_service)
+    metadata = moved["metadata"]
+    annotations: dict[str, str] = dict(metadata.get("annotations") or {})
+    injected = {key: annotations.pop(key) for key in [*annotations] if key.startswith(_INJECT_PREFIX)}
+    # with its CA, so that no request fails before cert-manager's cainjector has seen the move back
+    former = {"spec": moved["spec"], "annotations": injected}
+    annotations[FORMER_ANNOTATION] = json.dumps(former, sort_keys=True)
+    metadata["annotations"] = annotations | _injection(ours)
+    moved["spec"] = {key: moved["spec"][key] for key in ("group", "version", *_PRIORITIES)} | _service(ours)
+    return moved
+
+
+def moved_back(api_service: Object) -> Object:
+    """The APIService in its former form. Raises NotSaved."""
+    metadata = api_service["metadata"]
+    former = _former(metadata.get("annotations") or {})
+    back = deepcopy(api_service)
+    annotations = {
+        key: value
+        for key, value in (back["metadata"].get("annotations") or {}).items()
+        if key != FORMER_ANNOTATION and not key.startswith(_INJECT_PREFIX)
+    }
+    annotations |= former["annotations"]
+    back["metadata"].pop("annotations", None)
+    if annotations:
+        back["metadata"]["annotations"] = annotations
+    back["spec"] = former["spec"]
+    return back
+
+
+def is_returnable(moved: Object, before: Object) -> bool:
+    """True if `moved_back` would make of `moved` exactly what it was, but for what an earlier move has left."""
+    try:
+        back = moved_back(moved)
+    except NotSaved:
+        return False
+    return _written(back) == _written(before)
+
+
+def _written(api_service: Object) -> object:
+    annotations = api_service["metadata"].get("annotations") or {}
+    return api_service["spec"], {key: value for key, value in annotations.items() if key != FORMER_ANNOTATION}
+
+
+def new_registration(group: str, ours: OurServer) -> Object:
+    """An APIService of a group that nobody serves, as overlays/register has it."""
+    return {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {
+            "name": api_service_name(group),
+            "labels": {PART_OF_LABEL: PART_OF},
+            **({"annotations": found} if (found := _injection(ours)) else {}),
+        },
+        "spec": {"group": group, "version": VERSION, **_PRIORITIES, **_service(ours)},
+    }
+
+
+def is_moved(api_service: Object) -> bool:
+    """True if `moved_back` knows its former form."""
+    return FORMER_ANNOTATION in (api_service["metadata"].get("annotations") or {})
+
+
+def _former(annotations: Mapping[str, str]) -> Mapping[str, Any]:
+    try:
+        former = json.loads(annotations[FORMER_ANNOTATION])
+        spec, service = former["spec"], former["spec"].get("service", {})
+        is_whole = isinstance(service, dict) and {"group", "version"} <= spec.keys()
+        if is_whole and isinstance(former["annotations"], dict):
+            return dict(former)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        pass
+    raise NotSaved(f"the annotation {FORMER_ANNOTATION} does not say what it was before")
+
+
+def _injection(ours: OurServer) -> dict[str, str]:
+    return {_INJECT: ours.certificate} if ours.certificate else {}
+
+
+def _service(ours: OurServer) -> dict[str, Any]:
+    return {"service": {"namespace": NAMESPACE, "name": SERVER, "port": ours.port}, "caBundle": ours.bundle}

@@ -1,0 +1,85 @@
+"""What `uninstall` deletes: what a version of this server installs or stores, and nobody else owns. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from admission.tenant.claims.claim_lease import NAME as CLAIM_LEASE
+from apiserver.meta.resource import Object
+from controller.runtime.apply import FIELD_MANAGER
+from registry.application.kept_forms import NAME as KEPT_FORMS
+from registry.cluster.interface import APISERVICES, CONFIGMAPS, LEASES, NAMESPACES, SECRETS, ClusterResource
+from registry.tenant.cluster_roles import TENANT_ROLES
+from tenant_apiserver.certificates.cluster_secret import SECRET_NAME
+from tenant_apiserver.lifecycle.installed import NAMESPACE, SERVER, OperatorStep, applied, tenantsecrets_readable
+from tenant_apiserver.lifecycle.kinds import (
+    CRDS,
+    INSTALLED_KINDS,
+    PART_OF,
+    PART_OF_LABEL,
+    TargetObject,
+    foreign_owner,
+    target,
+)
+from tenant_apiserver.wiring.controllers import LEASE
+
+_CERTIFICATES, _ISSUERS = (
+    ClusterResource("cert-manager.io", "v1", plural, kind)
+    for plural, kind in (("certificates", "Certificate"), ("issuers", "Issuer"))
+)
+_NEVER_DELETED = (APISERVICES, CRDS, NAMESPACES)
+DELETED_KINDS: Final = (
+    *(each for each in INSTALLED_KINDS.values() if each not in _NEVER_DELETED),
+    _CERTIFICATES,
+    _ISSUERS,
+)
+"""APIServices are moved by `back`."""
+_INGRESS_POLICY = "cozystack-ingress-hostname-policy"
+_INSTALLED: Final = frozenset(
+    {
+        *(
+            each
+            for step in (OperatorStep.REPLACE, OperatorStep.REGISTER)
+            for each in applied(step)
+            # people are bound to these
+            if each.resource not in _NEVER_DELETED and each.name not in TENANT_ROLES
+        ),
+        *tenantsecrets_readable(),
+        target("NetworkPolicy", SERVER, NAMESPACE),
+        target("ValidatingAdmissionPolicy", _INGRESS_POLICY),
+        target("ValidatingAdmissionPolicyBinding", _INGRESS_POLICY),
+        *(TargetObject(_CERTIFICATES, NAMESPACE, f"{SERVER}-{each}") for each in ("ca", "serving")),
+        *(TargetObject(_ISSUERS, NAMESPACE, f"{SERVER}-{each}") for each in ("ca", "selfsigned")),
+    }
+)
+_LIMITS_PREFIX = f"{SERVER}-limits-"
+"""The policies of earlier versions are about other kinds, and have names that begin so, too."""
+_SECRET = TargetObject(SECRETS, NAMESPACE, SECRET_NAME)
+STORED: Final = (
+    _SECRET,
+    TargetObject(CONFIGMAPS, NAMESPACE, KEPT_FORMS),
+    *(TargetObject(LEASES, NAMESPACE, each) for each in (LEASE, CLAIM_LEASE)),
+)
+"""What the running server has created, which has no label."""
+_WRITERS = frozenset({SERVER, FIELD_MANAGER})
+_SECRET_KEYS = frozenset({"ca.crt", "ca.key", "tls.crt", "tls.key"})
+
+
+def reason_to_keep(where: TargetObject, obj: Object) -> str:
+    """The reason why an object stays; empty if it is to be deleted."""
+    if owner := foreign_owner(obj):
+        return f"owned by {owner}"
+    if where in STORED:
+        return _reason_of_stored(where, obj)
+    if (obj["metadata"].get("labels") or {}).get(PART_OF_LABEL) != PART_OF:
+        return f"it has no label {PART_OF_LABEL}={PART_OF}"
+    is_limit = where.resource.kind.startswith("ValidatingAdmissionPolicy") and where.name.startswith(_LIMITS_PREFIX)
+    return "" if where in _INSTALLED or is_limit else "no version of this server installs it"
+
+
+def _reason_of_stored(where: TargetObject, obj: Object) -> str:
+    managers = {each.get("manager") for each in obj["metadata"].get("managedFields") or ()}
+    if _WRITERS.isdisjoint(managers):
+        return "no server of ours has written it"
+    others = (obj.get("data") or {}).keys() - _SECRET_KEYS if where == _SECRET else ()
+    return f"it has other keys, too: {', '.join(sorted(others))}" if others else ""

@@ -1,0 +1,154 @@
+"""`uninstall` deletes only what a version of this server installs or stores, and nobody else owns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from apiserver.meta.resource import Object
+from registry.cluster.interface import (
+    CLUSTERROLES,
+    CONFIGMAPS,
+    LEASES,
+    SECRETS,
+    SERVICES,
+    VALIDATINGADMISSIONPOLICIES,
+    ClusterResource,
+)
+from tenant_apiserver.lifecycle.command import StepRefused
+from tenant_apiserver.lifecycle.kinds import DEPLOYMENTS, TargetObject
+from tenant_apiserver.lifecycle.removable import DELETED_KINDS, reason_to_keep
+from tests.tenant_apiserver.lifecycle.live_cozystack import deployment
+from tests.tenant_apiserver.lifecycle.test_uninstall import (
+    HOME,
+    KEYS,
+    PART_OF,
+    RELEASE,
+    SECRET_NAME,
+    WRITTEN,
+    installed,
+    run,
+)
+from tests.tenant_apiserver.test_generate_manifests import built
+
+Foreign = tuple[ClusterResource, Object, str]
+"""An object of somebody, its kind, and the reason why it stays."""
+
+
+def _helms_role() -> Foreign:
+    metadata = {"name": "tenant-apiserver", "labels": PART_OF, "annotations": RELEASE}
+    return CLUSTERROLES, {"metadata": metadata}, "owned by Helm release ns/umbrella"
+
+
+def _fluxes_role() -> Foreign:
+    flux = {"kustomize.toolkit.fluxcd.io/name": "platform", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
+    metadata = {"name": "tenant-apiserver", "labels": {**PART_OF, **flux}}
+    return CLUSTERROLES, {"metadata": metadata}, "owned by Flux's Kustomization flux-system/platform"
+
+
+def _role_of_another_name() -> Foreign:
+    return (
+        CLUSTERROLES,
+        {"metadata": {"name": "dashboards", "labels": PART_OF}},
+        "no version of this server installs it",
+    )
+
+
+def _role_elsewhere() -> Foreign:
+    metadata = {"name": "tenant-apiserver", "namespace": "elsewhere", "labels": PART_OF}
+    return SERVICES, {"metadata": metadata}, "no version of this server installs it"
+
+
+def _secret_of_somebody() -> Foreign:
+    return SECRETS, {"metadata": {"name": SECRET_NAME, **HOME}, "data": KEYS}, "no server of ours has written it"
+
+
+def _secret_with_more() -> Foreign:
+    metadata = {"name": SECRET_NAME, **HOME, **WRITTEN}
+    return SECRETS, {"metadata": metadata, "data": {**KEYS, "password": "x"}}, "it has other keys, too: password"
+
+
+def _secret_of_helm() -> Foreign:
+    metadata = {"name": SECRET_NAME, **HOME, **WRITTEN, "annotations": RELEASE}
+    return SECRETS, {"metadata": metadata, "data": KEYS}, "owned by Helm release ns/umbrella"
+
+
+def _config_map_of_somebody() -> Foreign:
+    return CONFIGMAPS, {"metadata": {"name": "tenant-apiserver-application-kinds", **HOME}}, "no server of ours"
+
+
+def _lease_of_somebody() -> Foreign:
+    return LEASES, {"metadata": {"name": "tenant-apiserver-claims", **HOME}}, "no server of ours has written it"
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        pytest.param(_helms_role, id="a role of Helm"),
+        pytest.param(_fluxes_role, id="a role of Flux"),
+        pytest.param(_role_of_another_name, id="another name with our label"),
+        pytest.param(_role_elsewhere, id="in another namespace"),
+        pytest.param(_secret_of_somebody, id="a Secret that we have not written"),
+        pytest.param(_secret_with_more, id="a Secret with other keys"),
+        pytest.param(_secret_of_helm, id="a Secret of Helm"),
+        pytest.param(_config_map_of_somebody, id="a ConfigMap that we have not written"),
+        pytest.param(_lease_of_somebody, id="a Lease that we have not written"),
+    ],
+)
+async def test_objects_of_others_are_kept_and_named(foreign: Callable[[], Foreign]) -> None:
+    cluster = installed()
+    res, obj, why = foreign()
+    cluster.add(res, obj)
+    metadata = obj["metadata"]
+    before = cluster.peek(res, metadata.get("namespace", ""), metadata["name"])
+    for dry_run in (True, False):
+        _, said = await run(cluster, dry_run=dry_run)
+        [line] = [
+            each for each in said.splitlines() if each.startswith(f"  {res.kind} {metadata['name']}") and why in each
+        ]
+        assert line
+        assert "stay" in said
+    assert cluster.peek(res, metadata.get("namespace", ""), metadata["name"]) == before
+    # the rest of the installation goes
+    assert cluster.peek(DEPLOYMENTS, "cozy-system", "tenant-apiserver") is None
+
+
+async def test_a_deployment_of_another_owner_is_not_scaled() -> None:
+    cluster = installed()
+    cluster.add(DEPLOYMENTS, deployment("tenant-apiserver", labels=PART_OF, annotations=RELEASE))
+    with pytest.raises(StepRefused, match="owned by Helm release ns/umbrella; first let its owner scale it to 0"):
+        await run(cluster)
+    assert cluster.writes == []
+
+
+async def test_policies_of_earlier_versions_go_too() -> None:
+    cluster = installed()
+    former = {"metadata": {"name": "tenant-apiserver-limits-gateways-httproutes", "labels": PART_OF}}
+    cluster.add(VALIDATINGADMISSIONPOLICIES, former)
+    await run(cluster)
+    assert cluster.peek_all(VALIDATINGADMISSIONPOLICIES) == []
+
+
+@pytest.mark.parametrize(
+    "directory",
+    [
+        ".",
+        "overlays/cert-manager",
+        "overlays/live",
+        "overlays/network-policy",
+        "overlays/plain",
+        "components/ingress-hostnames",
+        "components/tenantsecrets",
+    ],
+)
+def test_everything_that_the_manifests_label_is_known(directory: str) -> None:
+    kept = {"ConfigMap tenant-apiserver-platform in cozy-system"}
+    labelled = [each for each in built(directory) if each["metadata"].get("labels", {}).items() >= PART_OF.items()]
+    assert labelled
+    kinds = {each.kind: each for each in DELETED_KINDS}
+    for each in labelled:
+        metadata = each["metadata"]
+        if f"{each['kind']} {metadata['name']} in cozy-system" not in kept:
+            where = TargetObject(kinds[each["kind"]], metadata.get("namespace", ""), metadata["name"])
+            assert reason_to_keep(where, each) == ""
