@@ -1,6 +1,6 @@
-"""Setting up a Tenant's deletion together with its children needs the right to delete the Tenant.
+"""Requires the right to delete a Tenant for writes that would delete its children together with it.
 
-Otherwise a user who may only change it could have its children deleted with it, whoever deletes it later.
+Otherwise a user who may only update it could prepare the deletion of its children, at the next deletion by anyone.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Decides whether a Tenant may be deleted. A deletion that is part of one that is in progress, and that includes the
-children of what it deletes, is always allowed."""
+"""Decides whether a Tenant may be deleted.
+
+A deletion in the course of another one that includes children, such as that of the parent, is always allowed.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from registry.names import CASCADE_ANNOTATION
 from registry.tenant.summary import TenantSummary, summarize
 from registry.tenant.tree import BaseTenantTree
 
-# The garbage collector is not one of them: whoever sets or deletes an owner need not know of the children.
+# The garbage collector is not one of them: a user who sets or deletes an owner may not know of the children.
 _NAMESPACE_CONTROLLER = "system:serviceaccount:kube-system:namespace-controller"
 _NAMED_CHILDREN = 10
 _CASCADE_HINT = (
@@ -43,8 +45,8 @@ def deletion_error(
     tenant: TenantSummary, *, visible: Sequence[TenantSummary], all_visible: bool, finalizes: bool = True
 ) -> StatusError:
     """The refusal: 403 for the root Tenant, else 409. It names the `visible` children, and does not count those that
-    the caller may not get (ATTACK-15). How to have them deleted is told only if a controller `finalizes` Tenants, which
-    deletes their children."""
+    the caller may not get (ATTACK-15). It explains how to delete them only if a controller `finalizes` Tenants, since
+    that controller deletes their children."""
     if tenant.is_root:
         return errors.Forbidden(TENANTS, tenant.key.name, "the root tenant cannot be deleted")
     remedies = f"delete them first{_CASCADE_HINT if finalizes else ''}"

@@ -1,4 +1,4 @@
-"""Decides what a refusal may tell its caller about Tenants: only what the caller could `get` (ATTACK-15)."""
+"""Limits what a refusal reveals about Tenants to what its caller could `get` (ATTACK-15)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _MOST_REVIEWS = 20
 
 
 class Disclosure:
-    """Asks the authorizer only when a request is refused. If it cannot decide, nothing is told. `tells_amounts` returns
-    the platform's setting for the refusals of quota."""
+    """Calls the authorizer only when a request is refused. If it cannot decide, nothing is revealed. `tells_amounts`
+    returns the platform's setting for the refusals of quota."""
 
     def __init__(self, authorizer: Authorizer, *, tells_amounts: Callable[[], bool] = lambda: True) -> None:
         self._authorizer = authorizer
         self._tells_amounts = tells_amounts
 
     async def visible(self, user: User, tenants: Sequence[TenantSummary]) -> Sequence[TenantSummary]:
-        """Those of `tenants`, which are in one namespace, that the user may get. Of users who may get single ones by
-        name, only the first twenty are considered."""
+        """The subset of `tenants`, which are in one namespace, that the user may get. If the user may get only single
+        ones by name, the first twenty are considered."""
         if not tenants or await self._may_get(user, tenants[0].key.namespace):
             return tenants
         named = await self.names(user, [each.key for each in tenants])

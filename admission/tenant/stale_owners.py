@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from admission.owner_references import Reference, owner_references
+from admission.owner_references import OwnerReferenceObject, owner_references
 from admission.plugin_rule import TENANTS, WRITES, PluginRule, name_for_errors
 from apiserver.admission import Attributes
 from apiserver.meta import errors
@@ -31,20 +31,20 @@ class Owners(Protocol):
         ...
 
 
-def added_references(new: Object, old: Object | None) -> list[Reference]:
+def added_references(new: Object, old: Object | None) -> list[OwnerReferenceObject]:
     """The references to objects that did not own the object before."""
     before = {each.get("uid") for each in owner_references(old)}
     return [each for each in owner_references(new) if each.get("uid") not in before]
 
 
-def without_references(obj: Object, dropped: Sequence[Reference]) -> Object:
+def without_references(obj: Object, dropped: Sequence[OwnerReferenceObject]) -> Object:
     """A copy of the object without these references."""
-    kept = [each for each in owner_references(obj) if each not in dropped]
+    remaining = [each for each in owner_references(obj) if each not in dropped]
     metadata = {key: value for key, value in obj["metadata"].items() if key != "ownerReferences"}
-    return {**obj, "metadata": {**metadata, "ownerReferences": kept} if kept else metadata}
+    return {**obj, "metadata": {**metadata, "ownerReferences": remaining} if remaining else metadata}
 
 
-def stale_warning(dropped: Sequence[Reference]) -> str:
+def stale_warning(dropped: Sequence[OwnerReferenceObject]) -> str:
     named = ", ".join(f"{each.get('kind')} {str(each.get('name'))[:_MAX_NAME]}" for each in dropped[:_MAX_NAMED])
     more = f" and {len(dropped) - _MAX_NAMED} more" if len(dropped) > _MAX_NAMED else ""
     return (
@@ -82,7 +82,7 @@ class StaleOwners:
         attributes.context.warn(stale_warning(stale))
         return without_references(attributes.object, stale)
 
-    async def _exists(self, attributes: Attributes, reference: Reference) -> bool:
+    async def _exists(self, attributes: Attributes, reference: OwnerReferenceObject) -> bool:
         group, slash, _ = str(reference.get("apiVersion") or "").rpartition("/")
         owners = self._owners.get(GroupKind(group if slash else "", str(reference.get("kind") or "")))
         name, uid = str(reference.get("name") or ""), str(reference.get("uid") or "")

@@ -1,7 +1,7 @@
 """Serializes writes that change the tree of Tenants against which other writes are validated.
 
-Validation and write are one critical section, and validation sees all earlier writes of this replica (API-18). That is
-for a process that is the only one; several replicas need claims as well.
+Validation and write are one critical section, and validation sees all earlier writes of this replica (API-18). This
+is enough for a single process; several replicas need claims as well.
 """
 
 from __future__ import annotations

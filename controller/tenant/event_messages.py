@@ -7,15 +7,16 @@ from typing import Any
 
 from controller.runtime.conditions import find_condition
 from controller.runtime.event_recorder import Event
-from controller.tenant.finalizer import TERMINATING
+from controller.tenant.finalizer import HELD_UP, TERMINATING
+from controller.tenant.isolation.step import ON_PURPOSE
+from controller.tenant.quota.first_limits import NOT_ENFORCED
 
 _RECONCILE, _DELETE = "Reconcile", "Delete"
 _READY = "Ready"
-# Reasons that describe a state and are worth no Event, such as a tenant without a Gateway.
-_INFORMATIONAL = frozenset(("NoGateway",))
+_EXPECTED = {*ON_PURPOSE, NOT_ENFORCED}
 
 
-def events_for_conditions(before: object, after: Sequence[Mapping[str, Any]]) -> Sequence[Event]:
+def events_for_tenant_conditions(before: object, after: Sequence[Mapping[str, Any]]) -> Sequence[Event]:
     """`before` are the previous conditions, possibly malformed. Of several events with one note, the first is
     returned."""
     changed = [each for each in after if _is_change(find_condition(before, str(each["type"])), each)]
@@ -35,12 +36,10 @@ def _is_change(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> bo
 
 def _events(condition: Mapping[str, Any]) -> Iterator[Event]:
     type_, status, reason, message = (str(condition[each]) for each in ("type", "status", "reason", "message"))
-    if reason in _INFORMATIONAL:
-        return
     if type_ == TERMINATING:
-        yield Event("Normal", reason, _DELETE, message)
+        yield Event("Warning" if reason in HELD_UP else "Normal", reason, _DELETE, message)
     elif _is_positive(type_):
-        if status == "False":
+        if status == "False" and reason not in _EXPECTED:
             yield Event("Warning", reason, _RECONCILE, message)
         elif status == "True" and type_ == _READY:
             yield Event("Normal", reason, _RECONCILE, message)

@@ -15,9 +15,10 @@ from typing import Protocol
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
-from apiserver.storage.watch_cache import Event
+from apiserver.storage.watch_cache import CacheEvent
 from controller.runtime.apply import ClusterWriter
-from controller.runtime.conditions import Finding, find_condition
+from controller.runtime.conditions import Finding, find_condition, join_limited
+from controller.runtime.workqueue import Enqueue
 from controller.tenant.helm_ownership import ObjectManager, object_manager
 from controller.tenant.namespace_ownership import (
     ADOPT_ANNOTATION,
@@ -28,7 +29,6 @@ from controller.tenant.namespace_ownership import (
     read_record,
 )
 from controller.tenant.observe import ObservedTenant
-from controller.tenant.watches import Enqueue
 from registry.cluster.interface import HELMRELEASES, NAMESPACES, is_terminating
 from registry.cluster.object_store import ObjectLister
 from registry.names import (
@@ -42,6 +42,9 @@ from registry.names import (
 from registry.tenant.summary import TenantSummary
 from registry.tenant.tree import TenantTree
 
+_HAS_CHILDREN, _PROTECTED, _REFUSED = "HasChildTenants", "NamespaceProtected", "Refused"
+HELD_UP = frozenset((_HAS_CHILDREN, _PROTECTED, _REFUSED))
+"""The reasons for which a deletion waits until somebody does something."""
 TERMINATING = "Terminating"
 _NAMESPACE_CONDITIONS = ("NamespaceDeletionContentFailure", "NamespaceFinalizersRemaining", "NamespaceContentRemaining")
 
@@ -128,7 +131,7 @@ class TenantFinalizer:
         self._status = status
 
     async def ensure(self, observed: ObservedTenant) -> bool:
-        """Add the finalizer if it is missing. Returns False if it was: the event of the write then enqueues the
+        """Add the finalizer if it is missing. Returns False if it has been added: the event of this write enqueues the
         Tenant again."""
         present = _finalizers(observed.release)
         if observed.tenant.is_root or TENANT_FINALIZER in present:
@@ -243,7 +246,7 @@ class TenantFinalizer:
                 return None
             case NamespaceDisposition.PROTECTED:
                 message = f'namespace "{tenant.namespace}" is protected: remove its label {NO_DELETE_LABEL}'
-                return PendingDeletion(finding=_terminating("NamespaceProtected", message))
+                return PendingDeletion(finding=_terminating(_PROTECTED, message))
         try:
             await self._writer.delete(NAMESPACES, namespace)
         except StatusError as e:
@@ -259,6 +262,10 @@ class TenantFinalizer:
 
     async def _remove_finalizer(self, observed: ObservedTenant) -> None:
         rest = [each for each in _finalizers(observed.release) if each != TENANT_FINALIZER]
+        if rest:
+            # nothing is written after our finalizer is gone
+            message = f"everything of the tenant is deleted; finalizers of others remain: {join_limited(rest)}"
+            await self._status.write(observed, [_terminating("FinalizersRemain", message)])
         try:
             await self._writer.patch(HELMRELEASES, observed.release, {"metadata": {"finalizers": rest or None}})
         except StatusError as e:
@@ -282,7 +289,7 @@ class ParentDeletionHandler:
         self._namespaces = namespaces
         self._enqueue = enqueue
 
-    def on_event(self, event: Event) -> None:
+    def on_event(self, event: CacheEvent) -> None:
         if event.type == "MODIFIED":
             return
         namespace = event.object.key.namespace
@@ -307,7 +314,7 @@ def _held(tenant: TenantSummary) -> Finding:
         f"the tenant has child tenants in namespace {tenant.namespace}: delete them, or have them deleted with it: "
         f'kubectl delete --cascade=foreground, or the annotation {CASCADE_ANNOTATION}: "true" on the tenant'
     )
-    return _terminating("HasChildTenants", message)
+    return _terminating(_HAS_CHILDREN, message)
 
 
 def _finalizers(obj: Object) -> Sequence[str]:
@@ -337,7 +344,7 @@ def _deletion_progress(namespace: Object) -> str:
 def _rejected(error: StatusError, what: str) -> PendingDeletion:
     if _is_transient(error):
         raise error
-    finding = _terminating("Refused", f"the cluster rejected the deletion of {what}: {error.message}")
+    finding = _terminating(_REFUSED, f"the cluster rejected the deletion of {what}: {error.message}")
     return PendingDeletion(finding=finding, rejections=[error])
 
 

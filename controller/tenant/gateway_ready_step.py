@@ -14,9 +14,9 @@ from typing import Literal, NamedTuple
 from apiserver.meta.resource import Key, Object
 from controller.runtime.apply import ClusterWriter
 from controller.runtime.conditions import Finding, find_condition, is_stale, join_limited
+from controller.runtime.workqueue import Enqueue
 from controller.tenant.observe import ObservedTenant
 from controller.tenant.tenantgateway_step import TENANTGATEWAY_NAME
-from controller.tenant.watches import Enqueue
 from registry.cluster.event_handlers import ProjectionStore
 from registry.cluster.interface import ClusterResource
 from registry.names import canonical_host
@@ -58,25 +58,26 @@ class GatewayState:
 NO_GATEWAY = GatewayState()
 
 
-def gateway_finding(observed: ObservedTenant, state: GatewayState, owns: Callable[[str], bool]) -> Finding:
-    """`state` is the state in the owner's Namespace; `owns` returns whether a hostname belongs to this Tenant.
-
-    NoGateway is informational: it does not affect Ready.
-    """
+def gateway_finding(observed: ObservedTenant, state: GatewayState, owns: Callable[[str], bool]) -> Finding | None:
+    """`state` is the state in the owner's Namespace; `owns` returns whether a hostname belongs to this Tenant. None if
+    neither the Tenant nor an ancestor has a Gateway."""
     owner = observed.gateway.namespace
     if not owner:
-        return Finding(GATEWAY_READY, "False", "NoGateway", "neither the tenant nor an ancestor has a Gateway")
-    shared = _owner_state(state) if owner == observed.tenant.namespace else _heir_state(state)
+        return None
+    is_own = owner == observed.tenant.namespace
+    shared = _owner_state(state) if is_own else _heir_state(state)
+    # the users of an heir need not be allowed to get anything in the owner's namespace
+    remedy = f"kubectl -n {owner} describe tgw {TENANTGATEWAY_NAME}" if is_own else "ask those who administer it"
     if shared.status != "True":
-        return Finding(GATEWAY_READY, shared.status, shared.reason, f'the Gateway of "{owner}": {shared.message}')
+        message = f'the Gateway of "{owner}": {shared.message}; {remedy}'
+        return Finding(GATEWAY_READY, shared.status, shared.reason, message)
     not_ready = [each for each in state.listeners if not each.ready and owns(each.hostname)]
     if not_ready:
         listeners = join_limited(
             [f"{each.hostname} ({each.reason})" if each.reason else each.hostname for each in not_ready]
         )
-        return Finding(
-            GATEWAY_READY, "False", _LISTENERS, f'the Gateway of "{owner}": listeners not ready: {listeners}'
-        )
+        message = f'the Gateway of "{owner}": listeners not ready: {listeners}; {remedy}'
+        return Finding(GATEWAY_READY, "False", _LISTENERS, message)
     return Finding(GATEWAY_READY, "True", "Reconciled", f'the Gateway of "{owner}" serves the tenant')
 
 
@@ -151,7 +152,7 @@ class GatewayIndex:
 
 
 class GatewayReadyStep:
-    """Finding: GatewayReady. The step writes no objects."""
+    """Finding: GatewayReady if there is a Gateway. The step writes no objects."""
 
     name = "Gateway"
     condition = GATEWAY_READY
@@ -161,7 +162,8 @@ class GatewayReadyStep:
 
     async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
         state = self._gateways.get(observed.gateway.namespace)
-        return [gateway_finding(observed, state, lambda name: self._gateways.owns_hostname(observed.tenant, name))]
+        found = gateway_finding(observed, state, lambda name: self._gateways.owns_hostname(observed.tenant, name))
+        return [found] if found is not None else []
 
 
 def _tenantgateway_state(tenantgateway: Object) -> GatewayState | None:

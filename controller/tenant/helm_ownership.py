@@ -7,8 +7,15 @@ from enum import Enum
 from typing import Literal
 
 from apiserver.meta.resource import Key, Object
-from controller.runtime.conditions import Finding
-from registry.names import RELEASE_NAME_ANNOTATION, RELEASE_NAMESPACE_ANNOTATION, release_name
+from controller.runtime.conditions import Finding, find_condition
+from registry.names import (
+    RELEASE_NAME_ANNOTATION,
+    RELEASE_NAMESPACE_ANNOTATION,
+    release_name,
+    tenant_name,
+    workload_namespace,
+)
+from registry.tenant.readiness import READY, is_suspended
 from registry.tenant.summary import TenantSummary
 
 ChartMode = Literal["none", "flux"]
@@ -17,6 +24,8 @@ ChartMode = Literal["none", "flux"]
 CHART_CONFLICT = "ChartConflict"
 MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
 OURS = "tenant-controller"
+GATEWAY_RELEASE = "gateway"
+"""The Helm release that contains the TenantGateway. It is in the Tenant's Namespace, and is not that of the Tenant."""
 
 
 class ObjectManager(Enum):
@@ -40,6 +49,41 @@ def tenant_release(tenant: TenantSummary) -> Key:
     return Key(tenant.key.namespace, release_name(tenant.key.name))
 
 
+def release_of(obj: Object) -> Key | None:
+    """The Helm release that the object is part of, None if Helm does not manage it."""
+    annotations = obj["metadata"].get("annotations") or {}
+    namespace, name = annotations.get(RELEASE_NAMESPACE_ANNOTATION), annotations.get(RELEASE_NAME_ANNOTATION)
+    if object_manager(obj) is not ObjectManager.HELM or not namespace or not name:
+        return None
+    return Key(namespace, name)
+
+
+def is_of_own_chart(namespace: str, release: Key) -> bool:
+    """True if the release is the chart of the Tenant whose workload namespace this is, or the chart of its Gateway."""
+    tenant = tenant_name(release.name)
+    if tenant is not None and workload_namespace(release.namespace, tenant) == namespace:
+        return True
+    return release == Key(namespace, GATEWAY_RELEASE)
+
+
+def is_live(release: Object | None) -> bool:
+    """True if Flux renders the HelmRelease, and would write again what others change: it has reported on it, and the
+    HelmRelease is not suspended. None is one that does not exist."""
+    if release is None or is_suspended(release):
+        return False
+    return find_condition((release.get("status") or {}).get("conditions"), READY) is not None
+
+
+def as_taken_over(desired: Object) -> Object:
+    """`desired` as a patch of an object that a Helm release has left behind: it becomes one of ours."""
+    ours = with_manager_labels(desired, None)
+    unmarked = {RELEASE_NAME_ANNOTATION: None, RELEASE_NAMESPACE_ANNOTATION: None}
+    return {
+        **ours,
+        "metadata": {**ours["metadata"], "annotations": {**(ours["metadata"].get("annotations") or {}), **unmarked}},
+    }
+
+
 def with_manager_labels(desired: Object, release: Key | None) -> Object:
     """`desired` with the labels and annotations that make it part of the Helm release, or if `release` is None with
     the label of our own objects."""
@@ -52,10 +96,23 @@ def with_manager_labels(desired: Object, release: Key | None) -> Object:
     return {**desired, "metadata": labelled}
 
 
-def chart_conflict(what: str) -> Finding:
+def chart_conflict(what: str, remedy: str = "") -> Finding:
     """The finding that an object managed by Helm differs from the desired one."""
     message = f"the tenant's chart manages {what}, which differs from what the tenant declares and is left as it is"
-    return Finding(CHART_CONFLICT, "True", "ObjectsDiffer", message)
+    return Finding(CHART_CONFLICT, "True", "ObjectsDiffer", f"{message}; {remedy}" if remedy else message)
+
+
+def takeover_remedy(release: Key | None, namespace: str) -> str:
+    """The advice for an object of Helm's where `tenants.chart` is none; `release` is the one that it is part of."""
+    if release is None:
+        return "it has the label of Helm and names no release: remove the label"
+    name = f"{release.namespace}/{release.name}"
+    if is_of_own_chart(namespace, release):
+        return (
+            f"Flux still installs HelmRelease {name}: suspend it, and its objects are taken over, or set tenants.chart "
+            "to flux"
+        )
+    return f"it is part of another Helm release, {name}: delete it there"
 
 
 def merge_chart_conflicts(findings: Sequence[Finding]) -> Sequence[Finding]:

@@ -17,14 +17,16 @@ def host_conflict_findings(observed: ObservedTenant) -> list[Finding]:
         return []
     findings = []
     if len(host.value) > MAX_LABEL_VALUE:
-        message = f"{host.value} has {len(host.value)} characters; a label value has at most {MAX_LABEL_VALUE}"
+        message = (
+            f"{host.value} has {len(host.value)} characters; a label value has at most {MAX_LABEL_VALUE}; "
+            "set a shorter spec.host"
+        )
         findings.append(Finding("HostTooLongForLabel", "True", "TooLong", message))
     if problems := host_errors(host.value):
         findings.append(Finding("HostInvalid", "True", "NotADomain", f"{host.value}: {'; '.join(problems)}"))
     if observed.shares_host:
-        findings.append(
-            Finding("HostConflict", "True", "Duplicate", f"another tenant has the host {host.value} as well")
-        )
+        message = f"another tenant has the host {host.value} as well; choose another one"
+        findings.append(Finding("HostConflict", "True", "Duplicate", message))
     return findings
 
 

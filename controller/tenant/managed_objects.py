@@ -18,12 +18,17 @@ from controller.runtime.conditions import Finding
 from controller.tenant.helm_ownership import (
     ChartMode,
     ObjectManager,
+    as_taken_over,
     chart_conflict,
+    is_live,
+    is_of_own_chart,
     object_manager,
+    release_of,
+    takeover_remedy,
     with_manager_labels,
 )
 from registry.cluster.event_handlers import ProjectionByNamespace
-from registry.cluster.interface import ClusterClient, ClusterResource, is_terminating
+from registry.cluster.interface import HELMRELEASES, ClusterClient, ClusterResource, is_terminating
 from registry.cluster.object_store import key_of
 
 _MANAGERS: Final = tuple(ObjectManager)
@@ -54,12 +59,19 @@ class ManagedKind:
     `normalize` returns the fields that we decide on, as JSON that is equal for equivalent objects: defaults filled in,
     quantities as numbers. `selects` returns whether we manage the object of this namespace and name.
     `must_be_replaced` returns whether kube-apiserver forbids updating the current object to the desired one.
+    `accepts_charts` returns whether an object of Helm's, which differs from the desired one, does what the Tenant
+    declares; such kinds are left to the chart as a whole. `charts_faults` are the findings about one that does not,
+    besides ChartConflict. An object that `is_busy` is changed by others all the time, but not in the fields that we
+    decide on.
     """
 
     resource: ClusterResource
     normalize: Callable[[Object], object]
     selects: Callable[[str, str], bool]
     must_be_replaced: Callable[[Object, Object], bool] = lambda current, desired: False
+    accepts_charts: Callable[[Object, Object], bool] | None = None
+    charts_faults: Callable[[Object, Object], Sequence[Finding]] = lambda current, desired: ()
+    is_busy: bool = False
 
     def digest_of(self, obj: Object) -> ObjectDigest:
         return ObjectDigest(object_manager(obj), self.digest(obj))
@@ -77,6 +89,7 @@ class ObjectDigests(ProjectionByNamespace[int]):
     def __init__(self, kind: ManagedKind, *, on_change: Callable[[Key], None]) -> None:
         super().__init__(self._packed_digest, on_change=on_change)
         self.kind = kind
+        self._accepted: dict[Key, tuple[int, int, ChartMode]] = {}
 
     def get(self, namespace: str, name: str) -> ObjectDigest | None:
         packed = self.values(namespace).get(name)
@@ -88,6 +101,29 @@ class ObjectDigests(ProjectionByNamespace[int]):
     def record_written(self, obj: Object) -> None:
         """Record the result of our own write: its event then changes no digest and enqueues nothing."""
         self.put(key_of(obj), self.kind.digest_of(obj).packed)
+
+    def accepts(self, key: Key, digest: int, chart: ChartMode) -> bool:
+        """True if the chart's object, as it is known, was found to do what a desired one with this digest does."""
+        known = self.get(*key)
+        if known is None or known.manager is not ObjectManager.HELM:
+            return False
+        return self._accepted.get(key) == (known.digest, digest, chart)
+
+    def charts_findings(self, current: Object, desired: Object, chart: ChartMode) -> Sequence[Finding]:
+        """The faults of an object that is left to the chart as a whole. An object without one is remembered, so that it
+        is not read again."""
+        key = key_of(current)
+        if self.kind.accepts_charts is None or self.kind.accepts_charts(current, desired):
+            self._accepted[key] = self.kind.digest(current), self.kind.digest(desired), chart
+            return []
+        self._accepted.pop(key, None)
+        return [self.conflict(current, chart), *self.kind.charts_faults(current, desired)]
+
+    def conflict(self, current: Object, chart: ChartMode) -> Finding:
+        """The finding about an object of Helm's that is left as it is."""
+        namespace, name = key_of(current)
+        remedy = takeover_remedy(release_of(current), namespace) if chart == "none" else ""
+        return chart_conflict(_quoted(self.kind.resource, name), remedy)
 
     def record_deleted(self, namespace: str, name: str) -> None:
         self.put(Key(namespace, name), None)
@@ -111,6 +147,14 @@ class ContentWriter:
         self._cluster = cluster
         self._chart = chart
 
+    def is_current(self, digests: ObjectDigests, desired: Object, release: Key | None) -> bool:
+        """True if `ensure` would neither read nor write anything."""
+        metadata = desired["metadata"]
+        known, digest = digests.get(metadata["namespace"], metadata["name"]), digests.kind.digest(desired)
+        if known is not None and known.digest == digest and not self._should_hand_over(known.manager, release):
+            return True
+        return digests.accepts(Key(metadata["namespace"], metadata["name"]), digest, self._chart())
+
     async def ensure(self, digests: ObjectDigests, render: Renderer, release: Key | None) -> Sequence[Finding]:
         """Create or update the object that `render` returns. A differing object that Helm manages is reported
         and not overwritten.
@@ -118,44 +162,73 @@ class ContentWriter:
         `release` is the Helm release that the object is part of, None if no chart of a Tenant creates it.
         """
         desired = render(None)
-        metadata = desired["metadata"]
-        known, digest = digests.get(metadata["namespace"], metadata["name"]), digests.kind.digest(desired)
-        if known is not None and known.digest == digest and not self._should_hand_over(known.manager, release):
+        if self.is_current(digests, desired, release):
             return []
-        current = None if known is None else await self._read(digests, metadata["namespace"], metadata["name"])
-        if (
-            current is not None
-            and object_manager(current) is not ObjectManager.HELM
-            and digests.kind.must_be_replaced(current, desired)
-        ):
+        namespace, name = desired["metadata"]["namespace"], desired["metadata"]["name"]
+        known = digests.get(namespace, name)
+        current = None if known is None else await read_managed(self._cluster, digests, namespace, name)
+        is_helms = current is not None and object_manager(current) is ObjectManager.HELM
+        takes_over = current is not None and is_helms and await self._may_take_over(current)
+        if current is not None and not takes_over and _is_charts(digests.kind, current):
+            return digests.charts_findings(current, desired, self._chart())
+        if current is not None and (takes_over or not is_helms) and digests.kind.must_be_replaced(current, desired):
             await self._writer.delete(digests.kind.resource, current)
             current = None
+
+        def patch(stored: Object | None) -> Object:
+            if takes_over and stored is not None:
+                return as_taken_over(render(stored))
+            return self._render(digests.kind, render, stored, release)
+
+        return await self._write(digests, patch, current, desired)
+
+    async def _write(
+        self, digests: ObjectDigests, render: Renderer, current: Object | None, desired: Object
+    ) -> Sequence[Finding]:
+        kind = digests.kind
         written = await self._writer.ensure(
-            digests.kind.resource,
-            lambda stored: self._render(render, stored, release),
-            observed=current,
-            owner=_AnyOwner(),
+            kind.resource, render, observed=current, owner=_AnyOwner(), is_busy=kind.is_busy
         )
         digests.record_written(written)
-        if object_manager(written) is ObjectManager.HELM and digests.kind.digest(written) != digest:
-            return [chart_conflict(_quoted(digests.kind.resource, metadata["name"]))]
+        if _is_charts(kind, written):
+            return digests.charts_findings(written, desired, self._chart())
+        if object_manager(written) is ObjectManager.HELM and kind.digest(written) != kind.digest(desired):
+            return [digests.conflict(written, self._chart())]
         return []
 
+    async def _may_take_over(self, current: Object) -> bool:
+        """True if nobody renders the chart any more that an object of Helm's is part of: `tenants.chart` is none, and
+        Flux has nothing to do with the HelmRelease of the object's own Tenant."""
+        release = release_of(current) if self._chart() == "none" else None
+        if release is None or not is_of_own_chart(key_of(current).namespace, release):
+            return False
+        try:
+            return not is_live(await self._cluster.get(HELMRELEASES, *release))
+        except StatusError as e:
+            if e.reason != "NotFound":
+                raise
+            return True
+
     async def remove(self, digests: ObjectDigests, namespace: str, name: str) -> Sequence[Finding]:
-        """Delete an object that we created. An object that Helm manages is reported; any other is ignored."""
+        """Delete an object that we created, or that the Tenant's chart has left behind. An object that Helm manages is
+        reported; any other is ignored."""
         known = digests.get(namespace, name)
         if known is None or known.manager is ObjectManager.OTHER:
             return []
-        if known.manager is ObjectManager.HELM:
+        if known.manager is ObjectManager.HELM and self._chart() == "flux":
             return [chart_conflict(_quoted(digests.kind.resource, name))]
-        current = await self._read(digests, namespace, name)
-        if current is None or object_manager(current) is not ObjectManager.OURS or is_terminating(current):
+        current = await read_managed(self._cluster, digests, namespace, name)
+        if current is None or object_manager(current) is ObjectManager.OTHER or is_terminating(current):
             return []
+        if object_manager(current) is ObjectManager.HELM and not await self._may_take_over(current):
+            return [digests.conflict(current, self._chart())]
         await self._writer.delete(digests.kind.resource, current)
         digests.record_deleted(namespace, name)
         return []
 
-    def _render(self, render: Renderer, current: Object | None, release: Key | None) -> Object:
+    def _render(self, kind: ManagedKind, render: Renderer, current: Object | None, release: Key | None) -> Object:
+        if current is not None and _is_charts(kind, current):
+            return {}
         desired = render(current)
         manager = object_manager(current) if current is not None else None
         if current is not None and manager is ObjectManager.HELM:
@@ -168,14 +241,21 @@ class ContentWriter:
         """True if we created the object, and it has to become part of a Helm release."""
         return manager is ObjectManager.OURS and release is not None and self._chart() == "flux"
 
-    async def _read(self, digests: ObjectDigests, namespace: str, name: str) -> Object | None:
-        try:
-            return await self._cluster.get(digests.kind.resource, namespace, name)
-        except StatusError as e:
-            if e.reason != "NotFound":
-                raise
-            digests.record_deleted(namespace, name)
-            return None
+
+async def read_managed(cluster: ClusterClient, digests: ObjectDigests, namespace: str, name: str) -> Object | None:
+    """The stored object; None, which `digests` records, if it does not exist. Raises the cluster's StatusError."""
+    try:
+        return await cluster.get(digests.kind.resource, namespace, name)
+    except StatusError as e:
+        if e.reason != "NotFound":
+            raise
+        digests.record_deleted(namespace, name)
+        return None
+
+
+def _is_charts(kind: ManagedKind, current: Object) -> bool:
+    """True if the object is left to the chart as a whole."""
+    return kind.accepts_charts is not None and object_manager(current) is ObjectManager.HELM
 
 
 def _quoted(resource: ClusterResource, name: str) -> str:

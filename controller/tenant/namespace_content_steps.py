@@ -7,15 +7,20 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from apiserver.meta.resource import Object
-from controller.tenant import quota_step as quota
 from controller.tenant import rbac_step as rbac
 from controller.tenant import self_access as self_roles
 from controller.tenant import tenantgateway_step as tenantgateway
 from controller.tenant import values_secret_step as values
 from controller.tenant.bound_roles import BoundRoles
 from controller.tenant.helm_ownership import ChartMode
+from controller.tenant.isolation.step import IsolationStep
 from controller.tenant.managed_objects import ContentWriter, ManagedKind, ObjectDigests
-from controller.tenant.quota_step import ContainerLimits, QuotaStep
+from controller.tenant.quota import rendering as quota
+from controller.tenant.quota.first_limits import FirstLimits
+from controller.tenant.quota.pool_limits import PoolLimits
+from controller.tenant.quota.pool_watches import PoolUseHandler
+from controller.tenant.quota.rendering import ContainerLimits
+from controller.tenant.quota.step import QuotaStep
 from controller.tenant.rbac_step import RbacStep
 from controller.tenant.reconciler import Step
 from controller.tenant.self_access import SelfAccess
@@ -23,18 +28,21 @@ from controller.tenant.tenantgateway_step import TenantGatewayStep
 from controller.tenant.values_secret_step import InheritedValues, ValuesStep
 from controller.tenant.watches import TenantEnqueuer, TenantGatewayServedHandler
 from registry.cluster.event_handlers import EventHandler
-from registry.cluster.interface import CLUSTERROLES, ClusterResource
+from registry.cluster.interface import CLUSTERROLES, ClusterClient, ClusterResource
+from registry.tenant.pool_quotas import POOL_NAME, PoolQuotas
+from registry.tenant.quota_pools import PoolMode, TenantPools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentSettings:
     """The current settings of the contents, each read on demand. `tenantgateway` returns the spec for an apex domain,
-    `served` whether the cluster serves TenantGateways."""
+    `pool` how pools of quota are divided, and `served` whether the cluster serves TenantGateways."""
 
     chart: Callable[[], ChartMode]
     cluster: Callable[[], Mapping[str, str]]
     limits: Callable[[], ContainerLimits]
     tenantgateway: Callable[[str], Object]
+    pool: Callable[[], PoolMode]
     served: Callable[[], bool] = lambda: True
 
 
@@ -59,49 +67,115 @@ def self_access(*, contents: ContentWriter, enqueuer: TenantEnqueuer, add_handle
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaPools:
+    """The pools of the tree, and what their members use. `first_limits` is None if the cluster is known to enforce no
+    ResourceQuotas."""
+
+    pools: TenantPools
+    quotas: PoolQuotas
+    first_limits: FirstLimits | None
+
+
 def content_steps(
     *,
+    cluster: ClusterClient,
     contents: ContentWriter,
     enqueuer: TenantEnqueuer,
     add_handler: AddHandler,
     settings: ContentSettings,
     self_access: SelfAccess,
+    pools: QuotaPools,
+    isolation: IsolationStep,
 ) -> Sequence[Step]:
-    """The steps in run order. Their event handlers are registered with `add_handler`."""
-
-    def digests_of(kind: ManagedKind, name: str = "") -> ObjectDigests:
-        digests = ObjectDigests(kind, on_change=enqueuer.enqueue_owner)
-        add_handler(kind.resource, digests, name=name)
-        return digests
-
-    add_handler(
-        tenantgateway.MANAGED_TENANTGATEWAY.resource,
-        TenantGatewayServedHandler(tree=enqueuer.tree, enqueue=enqueuer.add),
+    """The steps in run order: the Namespace is isolated before anybody gets access to it. The event handlers of all
+    steps but `isolation` are registered with `add_handler`."""
+    build = _StepBuilder(
+        cluster=cluster, contents=contents, enqueuer=enqueuer, add_handler=add_handler, settings=settings
     )
-    secrets = digests_of(values.MANAGED_VALUES_SECRET, values.SECRET_NAME)
-    inherited = InheritedValues(enqueue_heirs=enqueuer.enqueue_heirs)
-    add_handler(values.MANAGED_VALUES_SECRET.resource, inherited, name=values.SECRET_NAME)
-    bound_roles = BoundRoles(rbac.ROLES, on_change=enqueuer.enqueue_all)
-    add_handler(CLUSTERROLES, bound_roles)
     return (
-        ValuesStep(contents=contents, digests=secrets, inherited=inherited, cluster=settings.cluster),
-        RbacStep(
-            contents=contents,
-            accounts=digests_of(rbac.MANAGED_SERVICE_ACCOUNT),
-            bindings=digests_of(rbac.MANAGED_ROLE_BINDING),
+        isolation,
+        build.values(),
+        build.rbac(self_access, isolated=isolation.permits_access, first_limits=pools.first_limits),
+        build.tenantgateway(),
+        build.quota(pools),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StepBuilder:
+    """Each method builds a step, and registers the handlers that watch what the step writes and depends on."""
+
+    cluster: ClusterClient
+    contents: ContentWriter
+    enqueuer: TenantEnqueuer
+    add_handler: AddHandler
+    settings: ContentSettings
+
+    def values(self) -> ValuesStep:
+        secrets = self._digests_of(values.MANAGED_VALUES_SECRET, values.SECRET_NAME)
+        inherited = InheritedValues(enqueue_heirs=self.enqueuer.enqueue_heirs)
+        self.add_handler(values.MANAGED_VALUES_SECRET.resource, inherited, name=values.SECRET_NAME)
+        return ValuesStep(contents=self.contents, digests=secrets, inherited=inherited, cluster=self.settings.cluster)
+
+    def rbac(
+        self, self_access: SelfAccess, *, isolated: Callable[[str], bool], first_limits: FirstLimits | None
+    ) -> RbacStep:
+        bound_roles = BoundRoles(rbac.ROLES, on_change=self.enqueuer.enqueue_all)
+        self.add_handler(CLUSTERROLES, bound_roles)
+        return RbacStep(
+            contents=self.contents,
+            accounts=self._digests_of(rbac.MANAGED_SERVICE_ACCOUNT),
+            bindings=self._digests_of(rbac.MANAGED_ROLE_BINDING),
             self_access=self_access,
             missing_roles=lambda: bound_roles.missing,
-        ),
-        TenantGatewayStep(
-            contents=contents,
-            digests=digests_of(tenantgateway.MANAGED_TENANTGATEWAY),
-            spec=settings.tenantgateway,
-            served=settings.served,
-        ),
-        QuotaStep(
-            contents=contents,
-            quotas=digests_of(quota.MANAGED_QUOTA, quota.QUOTA_NAME),
-            ranges=digests_of(quota.MANAGED_LIMIT_RANGE, quota.LIMIT_RANGE_NAME),
-            limits=settings.limits,
-        ),
-    )
+            isolated=isolated,
+            limited=first_limits.permit_access if first_limits is not None else lambda observed: True,
+        )
+
+    def tenantgateway(self) -> TenantGatewayStep:
+        kind = tenantgateway.MANAGED_TENANTGATEWAY
+        served = TenantGatewayServedHandler(tree=self.enqueuer.tree, enqueue=self.enqueuer.add)
+        self.add_handler(kind.resource, served)
+        return TenantGatewayStep(
+            contents=self.contents,
+            digests=self._digests_of(kind),
+            spec=self.settings.tenantgateway,
+            served=self.settings.served,
+        )
+
+    def quota(self, pools: QuotaPools) -> QuotaStep:
+        return QuotaStep(
+            contents=self.contents,
+            quotas=self._digests_of(quota.MANAGED_QUOTA, quota.QUOTA_NAME),
+            ranges=self._digests_of(quota.MANAGED_LIMIT_RANGE, quota.LIMIT_RANGE_NAME),
+            pools=self._pool_limits(pools),
+            first_limits=pools.first_limits,
+            limits=self.settings.limits,
+            ratios=lambda: self.enqueuer.tree.ratios,
+        )
+
+    def _pool_limits(self, pools: QuotaPools) -> PoolLimits:
+        limits = PoolLimits(
+            contents=self.contents,
+            digests=self._digests_of(quota.MANAGED_POOL_QUOTA, POOL_NAME),
+            pools=pools.pools,
+            quotas=pools.quotas,
+            cluster=self.cluster,
+            mode=self.settings.pool,
+        )
+        uses = PoolUseHandler(
+            tree=self.enqueuer.tree,
+            pools=pools.pools,
+            balances=limits.balances,
+            mode=self.settings.pool,
+            waiting=limits.waiting,
+            enqueue=self.enqueuer.add,
+        )
+        pools.quotas.subscribe(uses.on_change)
+        return limits
+
+    def _digests_of(self, kind: ManagedKind, name: str = "") -> ObjectDigests:
+        digests = ObjectDigests(kind, on_change=self.enqueuer.enqueue_owner)
+        self.add_handler(kind.resource, digests, name=name)
+        return digests

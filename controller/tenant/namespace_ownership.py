@@ -94,8 +94,8 @@ def is_created_by_us(namespace: Object) -> bool:
     metadata = namespace["metadata"]
     if read_record(namespace) is None:
         return False
-    recorded = _time(_strings(metadata, "annotations").get(CREATED_ANNOTATION))
-    created = _time(metadata.get("creationTimestamp"))
+    recorded = parse_time(_strings(metadata, "annotations").get(CREATED_ANNOTATION))
+    created = parse_time(metadata.get("creationTimestamp"))
     if recorded is None or created is None:
         return False
     return abs((created - recorded).total_seconds()) <= _CLOCK_SKEW_SECONDS
@@ -133,7 +133,8 @@ def _strings(metadata: Mapping[str, Any], field: str) -> Mapping[str, str]:
     return metadata.get(field) or {}
 
 
-def _time(text: object) -> datetime | None:
+def parse_time(text: object) -> datetime | None:
+    """None for anything but a time with a time zone, as Kubernetes writes it."""
     try:
         time = datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:

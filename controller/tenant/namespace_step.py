@@ -11,7 +11,16 @@ from apiserver.meta.label_validation import label_value_errors
 from apiserver.meta.resource import Object
 from controller.runtime.apply import ClusterWriter, ControllerOwner, ForeignObject, missing_fields
 from controller.runtime.conditions import Finding
-from controller.tenant.helm_ownership import CHART_CONFLICT, ChartMode, tenant_release, with_manager_labels
+from controller.tenant.helm_ownership import (
+    CHART_CONFLICT,
+    MANAGED_BY_LABEL,
+    ChartMode,
+    is_live,
+    release_of,
+    takeover_remedy,
+    tenant_release,
+    with_manager_labels,
+)
 from controller.tenant.namespace_ownership import (
     Ownership,
     conflict_message,
@@ -19,6 +28,7 @@ from controller.tenant.namespace_ownership import (
     is_of_former_tenant,
     may_be_deleted,
     ownership,
+    read_record,
     record_annotations,
 )
 from controller.tenant.observe import ObservedTenant
@@ -31,7 +41,10 @@ from registry.names import (
     MAX_LABEL_VALUE,
     NAMESPACE_LABEL_PREFIX,
     NO_DELETE_LABEL,
+    RELEASE_NAME_ANNOTATION,
+    RELEASE_NAMESPACE_ANNOTATION,
     SCHEDULING_CLASS_LABEL,
+    SYSTEM_LABEL,
     host_errors,
 )
 from registry.tenant.inheritance import NO_SERVICES, Services
@@ -67,7 +80,8 @@ def render_namespace(
     """The Namespace of a Tenant as a merge patch, with None for labels that must be absent (R-054 to R-074).
 
     `parent` is the parent's Namespace, `current` the stored Namespace. All ancestor labels are ours: one that names
-    another tenant would grant it access, and is removed.
+    another tenant would grant it access, and is removed. So is the label of the platform's Namespaces, whose Pods reach
+    those of all tenants.
     """
     current_labels = _strings(current, "labels")
     labels: dict[str, str | None] = {
@@ -77,6 +91,8 @@ def render_namespace(
     labels |= {NAMESPACE_LABEL_PREFIX + name: owner or None for name, owner in inherited.services.by_name().items()}
     labels |= {key: None for key in current_labels if key.startswith(ANCESTOR_LABEL_PREFIX)}
     labels |= {ANCESTOR_LABEL_PREFIX + each.namespace: "" for each in (tenant, *ancestors)}
+    if SYSTEM_LABEL in current_labels:
+        labels[SYSTEM_LABEL] = None
     if tenant.is_root:
         labels[NO_DELETE_LABEL] = "true"
     metadata: Object = {"name": tenant.namespace, "labels": labels}
@@ -141,28 +157,35 @@ def helm_patch(desired: Object, current: Object) -> Object:
 
 
 def blocking_finding(observed: ObservedTenant) -> Finding | None:
-    """The reason why the Namespace must not be written now. When it no longer holds, an event enqueues the Tenant."""
+    """The reason why the Namespace must not be written now. An event enqueues the Tenant once it no longer holds."""
     tenant = observed.tenant
     if observed.shares_namespace:
-        return Finding(
-            NAMESPACE_READY, "False", "NamespaceConflict", f'namespace "{tenant.namespace}" belongs to an older tenant'
-        )
+        message = f'namespace "{tenant.namespace}" belongs to an older tenant; create this one under another name'
+        return Finding(NAMESPACE_READY, "False", "NamespaceConflict", message)
     if observed.namespace is not None and is_terminating(observed.namespace):
-        return Finding(
-            NAMESPACE_READY, "False", "NamespaceTerminating", f'namespace "{tenant.namespace}" is being deleted'
+        message = (
+            f'namespace "{tenant.namespace}" is being deleted, and is created again after that; if it stays, its '
+            "conditions tell what remains"
         )
+        return Finding(NAMESPACE_READY, "False", "NamespaceTerminating", message)
     if is_of_former_tenant(observed.namespace, tenant):
         if observed.has_children:
             return Finding(NAMESPACE_READY, "False", "NamespaceConflict", former_tenant_message(tenant))
-        message = f'namespace "{tenant.namespace}" belongs to a deleted tenant and is about to be deleted'
+        message = f'namespace "{tenant.namespace}" belongs to a deleted tenant; wait, it is about to be deleted'
         return Finding(NAMESPACE_READY, "False", "NamespaceOfFormerTenant", message)
     if tenant.is_root:
         return None
     if not observed.ancestors:
-        message = f'namespace "{tenant.key.namespace}" is not the workload namespace of a tenant'
+        message = (
+            f'namespace "{tenant.key.namespace}" is not the workload namespace of a tenant; create that tenant, or '
+            "delete this one"
+        )
         return Finding(NAMESPACE_READY, "False", "ParentNotFound", message)
     if observed.parent_namespace is None or is_terminating(observed.parent_namespace):
-        message = f'namespace "{tenant.key.namespace}" does not exist or is being deleted'
+        message = (
+            f'namespace "{tenant.key.namespace}" does not exist or is being deleted; the conditions of the parent '
+            "tenant tell why"
+        )
         return Finding(NAMESPACE_READY, "False", "ParentNamespaceNotReady", message)
     return None
 
@@ -200,12 +223,17 @@ class NamespaceStep:
         except ForeignObject as e:
             return _with_conflict(Finding(NAMESPACE_READY, "False", "NamespaceConflict", str(e)))
         ready = Finding(NAMESPACE_READY, "True", "Reconciled", f'namespace "{tenant.namespace}" is up to date')
-        return [ready, *_scheduling_class_findings(observed), *_chart_conflicts(observed)]
+        return [
+            ready,
+            *_scheduling_class_findings(observed),
+            *_system_label_findings(observed),
+            *self._chart_conflicts(observed),
+        ]
 
     def _render_for(self, observed: ObservedTenant, current: Object | None) -> Object:
         tenant, desired = observed.tenant, _render(observed, current)
         if current is not None and ownership(current, tenant) is Ownership.HELM:
-            return helm_patch(desired, current)
+            return self._render_helms(observed, desired, current)
         if current is None and not tenant.is_root:
             annotations = desired["metadata"].get("annotations", {})
             desired["metadata"]["annotations"] = {**annotations, **record_annotations(tenant, self._now())}
@@ -213,6 +241,44 @@ class NamespaceStep:
         if self._chart() == "flux" and not tenant.is_root and (current is None or may_be_deleted(current)):
             return with_manager_labels(desired, tenant_release(tenant))
         return desired
+
+    def _render_helms(self, observed: ObservedTenant, desired: Object, current: Object) -> Object:
+        """A Namespace that the chart has left behind becomes the Tenant's; it is kept if we did not create it."""
+        if not self._was_left_behind(observed, current):
+            return helm_patch(desired, current)
+        tenant, metadata = observed.tenant, desired["metadata"]
+        annotations: Object = {RELEASE_NAME_ANNOTATION: None, RELEASE_NAMESPACE_ANNOTATION: None}
+        record = read_record(current)
+        if not tenant.is_root and (record is None or record.tenant != tenant.key or record.uid != tenant.uid):
+            annotations |= record_annotations(tenant, self._now())
+        return {
+            "metadata": {
+                **metadata,
+                "labels": {**metadata["labels"], MANAGED_BY_LABEL: None},
+                "annotations": {**(metadata.get("annotations") or {}), **annotations},
+            }
+        }
+
+    def _was_left_behind(self, observed: ObservedTenant, current: Object) -> bool:
+        """True for a Namespace of the Tenant's chart that nobody renders any more."""
+        is_own = release_of(current) == tenant_release(observed.tenant)
+        return is_own and self._chart() == "none" and not is_live(observed.release)
+
+    def _chart_conflicts(self, observed: ObservedTenant) -> Sequence[Finding]:
+        """Differing labels of a Namespace that Helm manages are reported, not overwritten: Helm would write them
+        again."""
+        current, chart = observed.namespace, self._chart()
+        if current is None or ownership(current, observed.tenant) is not Ownership.HELM:
+            return []
+        labels = conflicting_labels(_render(observed, current), current)
+        if not labels or self._was_left_behind(observed, current):
+            return []
+        message = (
+            f"the tenant's chart sets other values for labels of the namespace, which are kept: {', '.join(labels)}"
+        )
+        if chart == "none":
+            message += f"; {takeover_remedy(release_of(current), observed.tenant.namespace)}"
+        return [Finding(CHART_CONFLICT, "True", "LabelsDiffer", message)]
 
 
 def _render(observed: ObservedTenant, current: Object | None) -> Object:
@@ -236,17 +302,19 @@ def _with_conflict(finding: Finding) -> Sequence[Finding]:
 def _scheduling_class_findings(observed: ObservedTenant) -> Sequence[Finding]:
     if not observed.scheduling_class or scheduling_class_label(observed.scheduling_class):
         return []
-    message = f"the effective scheduling class is not a valid label value: {observed.scheduling_class[:_MAX_SHOWN]}"
+    message = (
+        f"the effective scheduling class is not a valid label value: {observed.scheduling_class[:_MAX_SHOWN]}; correct "
+        "spec.schedulingClass, or that of the ancestor"
+    )
     return [Finding("SchedulingClassInvalid", "True", "NotALabel", message)]
 
 
-def _chart_conflicts(observed: ObservedTenant) -> Sequence[Finding]:
-    """Differing labels of a Namespace that Helm manages are reported, not overwritten: Helm would write them again."""
+def _system_label_findings(observed: ObservedTenant) -> Sequence[Finding]:
+    """Holds in the pass that removes the label; so there is an Event of it."""
     current = observed.namespace
-    if current is None or ownership(current, observed.tenant) is not Ownership.HELM:
+    if SYSTEM_LABEL not in _strings(current, "labels") or current is None:
         return []
-    labels = conflicting_labels(_render(observed, current), current)
-    if not labels:
+    if ownership(current, observed.tenant) is Ownership.HELM:
         return []
-    message = f"the tenant's chart sets other values for labels of the namespace, which are kept: {', '.join(labels)}"
-    return [Finding(CHART_CONFLICT, "True", "LabelsDiffer", message)]
+    message = f"the label {SYSTEM_LABEL} was removed from the namespace: it opens all tenants to its Pods"
+    return [Finding("SystemLabelRemoved", "True", "NotOfThePlatform", message)]

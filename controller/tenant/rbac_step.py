@@ -5,19 +5,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 
 from apiserver.meta.resource import Object
 from controller.runtime.conditions import Finding
+from controller.runtime.parallel import run_all
 from controller.tenant.bound_roles import ACCESS_READY, missing_role_findings
-from controller.tenant.helm_ownership import tenant_release
+from controller.tenant.helm_ownership import ObjectManager, tenant_release
 from controller.tenant.managed_objects import ContentWriter, ManagedKind, ObjectDigests
 from controller.tenant.observe import ObservedTenant
+from controller.tenant.quota.first_limits import WAITS_FOR_QUOTA
 from controller.tenant.rbac_subjects import LEVELS, account, groups, normalize_subjects, role_reference
 from controller.tenant.self_access import SelfAccess
 from registry.cluster.interface import ROLEBINDINGS, SERVICEACCOUNTS
 from registry.rbac import role_index as rbac
 from registry.tenant.summary import TenantSummary
 
+_WAITS_FOR_ISOLATION = Finding(
+    ACCESS_READY, "False", "WaitsForIsolation", "nobody gets access to the namespace before it is isolated"
+)
+_WAITS_FOR_QUOTA = Finding(
+    ACCESS_READY,
+    "Unknown",
+    WAITS_FOR_QUOTA,
+    "nobody gets access to the namespace before the quota controller (of kube-controller-manager) has put its limits "
+    "into effect",
+)
 ROLE = "cozy:tenant"
 ROLES = (ROLE, *(f"{ROLE}:{level}" for level in LEVELS))
 
@@ -55,7 +68,11 @@ MANAGED_ROLE_BINDING = ManagedKind(
 
 
 class RbacStep:
-    """Findings: ChartConflict, and AccessReady if a role is missing."""
+    """Findings: ChartConflict, and AccessReady if a role is missing or the Namespace is not isolated or limited yet.
+
+    `isolated` and `limited` return whether RoleBindings may be created in a Namespace: their subjects can start Pods.
+    Those that exist are kept and updated.
+    """
 
     name = "access"
     condition = ACCESS_READY
@@ -68,6 +85,8 @@ class RbacStep:
         bindings: ObjectDigests,
         self_access: SelfAccess,
         missing_roles: Callable[[], Sequence[str]],
+        isolated: Callable[[str], bool],
+        limited: Callable[[ObservedTenant], bool],
     ) -> None:
         """`missing_roles` returns those of ROLES that do not exist."""
         self._contents = contents
@@ -75,16 +94,33 @@ class RbacStep:
         self._bindings = bindings
         self._self_access = self_access
         self._missing_roles = missing_roles
+        self._isolated = isolated
+        self._limited = limited
 
     async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
         tenant, release = observed.tenant, tenant_release(observed.tenant)
         service_account = render_service_account(tenant)
-        findings = [*await self._contents.ensure(self._accounts, lambda current: service_account, release)]
-        for role in ROLES:
-            binding = render_role_binding(role, tenant, observed.ancestors)
-            findings += await self._contents.ensure(self._bindings, partial(_ignore_current, binding), release)
-        findings += await self._self_access.ensure(tenant)
-        return [*findings, *missing_role_findings(self._missing_roles())]
+        obstacle = self._obstacle(observed)
+        roles = [role for role in ROLES if obstacle is None or self._is_bound(tenant, role)]
+        bindings = [render_role_binding(role, tenant, observed.ancestors) for role in roles]
+        writes = [
+            self._contents.ensure(digests, partial(_ignore_current, each), release)
+            for digests, each in ((self._accounts, service_account), *((self._bindings, each) for each in bindings))
+            if not self._contents.is_current(digests, each, release)
+        ]
+        found = await run_all([*writes, self._self_access.ensure(tenant)])
+        return [*chain(*found), *([obstacle] if obstacle is not None else missing_role_findings(self._missing_roles()))]
+
+    def _obstacle(self, observed: ObservedTenant) -> Finding | None:
+        if not self._isolated(observed.tenant.namespace):
+            return _WAITS_FOR_ISOLATION
+        had_access = any(self._is_bound(observed.tenant, role) for role in ROLES)
+        return None if had_access or self._limited(observed) else _WAITS_FOR_QUOTA
+
+    def _is_bound(self, tenant: TenantSummary, role: str) -> bool:
+        """True if people were given access. A RoleBinding of somebody else is none that was given."""
+        known = self._bindings.get(tenant.namespace, role)
+        return known is not None and known.manager is not ObjectManager.OTHER
 
 
 def _ignore_current(desired: Object, current: Object | None) -> Object:

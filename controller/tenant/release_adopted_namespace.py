@@ -57,15 +57,20 @@ class AdoptedNamespaceCleanup:
         self._contents = contents
         self._add_handler = add_handler
         self._digests: list[ObjectDigests] = []
+        self._last_digests: list[ObjectDigests] = []
 
     def add_handler(self, resource: ClusterResource, handler: EventHandler, *, name: str = "") -> None:
         if isinstance(handler, ObjectDigests):
             self._digests.append(handler)
         self._add_handler(resource, handler, name=name)
 
+    def add_digests(self, *digests: ObjectDigests) -> None:
+        """Further objects to remove, after those of handlers: the Namespace stays isolated while others have access."""
+        self._last_digests.extend(digests)
+
     async def clean_up(self, namespace: Object, tenant: TenantSummary) -> None:
         """Remove what we created. Objects that Helm or others created remain."""
-        for digests in self._digests:
+        for digests in (*self._digests, *self._last_digests):
             for name in digests.names(tenant.namespace):
                 await self._contents.remove(digests, tenant.namespace, name)
         if changes := cleanup_patch(namespace, tenant):

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
-from apiserver.storage.watch_cache import Event
+from apiserver.storage.watch_cache import CacheEvent
 from controller.runtime.apply import ClusterWriter, ForeignObject
+from controller.runtime.workqueue import Enqueue
 from controller.tenant.namespace_step import InheritedSettings, render_namespace
-from controller.tenant.watches import Enqueue
 from registry.cluster.event_handlers import NoOpEventHandler
 from registry.cluster.interface import HELMRELEASES, NAMESPACES, ClusterClient, is_terminating
 from registry.cluster.object_store import ObjectLister
@@ -99,7 +99,7 @@ class RootEventHandler(NoOpEventHandler):
     def __init__(self, *, enqueue: Enqueue) -> None:
         self._enqueue = enqueue
 
-    def on_event(self, event: Event) -> None:
+    def on_event(self, event: CacheEvent) -> None:
         if event.type == "DELETED" and event.object.key == ROOT:
             self._enqueue(ROOT)
 

@@ -1,8 +1,8 @@
-"""Lets the people of a Tenant see their own Tenant, which lies in the parent's namespace.
+"""Lets the people of a Tenant see their own Tenant, which is stored in the parent's namespace.
 
-There, a Role `cozy:tenant-self:<name>` allows to read this one Tenant, and a RoleBinding of the same name binds it to
-the Tenant's groups and ServiceAccount. Both are owned by the HelmRelease: the finalizer deletes them, and the garbage
-collector does where no finalizer did.
+There, a Role `cozy:tenant-self:<name>` grants reading this one Tenant, and a RoleBinding of the same name binds it to
+the Tenant's groups and ServiceAccount. Both are owned by the HelmRelease: the finalizer deletes them, or the garbage
+collector if there was no finalizer.
 """
 
 from __future__ import annotations

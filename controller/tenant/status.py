@@ -12,57 +12,87 @@ import orjson
 from apiserver.meta.object_meta import ANNOTATIONS_LIMIT
 from apiserver.meta.resource import Object
 from controller.runtime.apply import ClusterWriter
-from controller.runtime.conditions import Finding, build_conditions, find_condition, is_stale
-from controller.runtime.event_recorder import Recorder, Regarding
-from controller.tenant.bound_roles import ACCESS_READY
-from controller.tenant.event_messages import events_for_conditions
-from controller.tenant.finalizer import TERMINATING
-from controller.tenant.helm_ownership import ChartMode
-from controller.tenant.namespace_step import NAMESPACE_READY
+from controller.runtime.conditions import Finding, build_conditions, conditions_by_type, find_condition
+from controller.runtime.event_recorder import Event, Recorder, Regarding
+from controller.tenant.event_messages import events_for_tenant_conditions
 from controller.tenant.observe import ObservedTenant
+from controller.tenant.quota.first_limits import SEEN_FIELD
+from controller.tenant.readiness.parts import REFUSED, ready_finding
+from controller.tenant.readiness.stored_status import read_status
 from registry.cluster.interface import HELMRELEASES
-from registry.names import FINDINGS_ANNOTATION, KIND, MAX_HOST
+from registry.names import FINDINGS_ANNOTATION, KIND, MAX_HOST, UNCONFIRMED_ANNOTATION
 from registry.tenant.convert import API_VERSION
+from registry.tenant.readiness import READY, reported_release, shown_conditions, with_release
 
-REFUSED = "Refused"
+COMPUTEPLANE = "computeplane"
 # All conditions together share one annotation with a limited size.
 _MAX_MESSAGE = 2048
+_TIME = "lastTransitionTime"
+
+# the second one is removed: the Tenant is confirmed before any controller acts on it
+_WRITTEN = (FINDINGS_ANNOTATION, UNCONFIRMED_ANNOTATION)
 
 _logger = logging.getLogger(__name__)
 
 
-def render_status(
+def render_tenant_status(
     observed: ObservedTenant,
     findings: Sequence[Finding],
     now: datetime,
     *,
-    chart: ChartMode = "none",
     external_ips: int = 0,
+    quotas_in_effect: bool = False,
 ) -> Object:
-    """The JSON document of the annotation: the effective host and gateway with the namespaces that provide them, the
-    number of external addresses if there are any, and the conditions."""
+    """The JSON document of the annotation: the effective host, gateway and services with the namespaces that provide
+    them, the number of external addresses if there are any, and the conditions. Ready does not count ReleaseReady:
+    both are combined when the Tenant is read. `quotas_in_effect` is kept for later leaders, and not shown."""
     release = observed.release
     previous = read_status(release)
     status: Object = {"gateway": observed.gateway.model_dump(by_alias=True)}
     # a longer one, from a host that was written to a HelmRelease, is no domain, and would take the room of conditions
     if observed.host is not None and len(observed.host.value) <= MAX_HOST:
         status["host"] = observed.host.model_dump(by_alias=True)
+    if services := _services(observed):
+        status["services"] = services
     if external_ips:
         status["externalIPsCount"] = external_ips
-    status["conditions"] = build_conditions(
-        [*findings, *_ready(findings, release, chart)],
+    if quotas_in_effect:
+        status[SEEN_FIELD] = True
+    time = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    conditions = build_conditions(
+        [*findings, ready_finding(observed, findings)],
         previous.get("conditions"),
         generation=release["metadata"].get("generation", 0),
-        now=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        now=time,
         max_message=_MAX_MESSAGE,
     )
+    status["conditions"] = with_shown_transition(conditions, previous.get("conditions"), release, time)
     return status
+
+
+def with_shown_transition(conditions: list[Object], previous: object, release: Object, now: str) -> list[Object]:
+    """The conditions, with the lastTransitionTime of Ready that clients shall see: `now` if its status is another one
+    for them, and else that of before. They see it Unknown for a new generation, and lowered by what Flux reports."""
+    before, after = _shown_ready(previous, release), _shown_ready(conditions, release)
+    is_new = before.get("status") != after.get("status")
+    time = now if is_new else before.get(_TIME)
+    if not time or time == after.get(_TIME):
+        return conditions
+    return [{**each, _TIME: time} if each["type"] == READY else each for each in conditions]
+
+
+def _shown_ready(conditions: object, release: Object) -> Mapping[str, Any]:
+    return shown_conditions(conditions_by_type(conditions), release, _reported_by_flux(release))[READY]
+
+
+def _reported_by_flux(release: Object) -> Mapping[str, Any] | None:
+    return find_condition((release.get("status") or {}).get("conditions"), READY)
 
 
 def fit_beside(status: Object, annotations: Mapping[str, str]) -> Object | None:
     """The status, without messages if that is necessary for the cluster to accept it beside the other annotations of
     the HelmRelease, which are the user's; None if there is no room for it at all."""
-    others = {key: value for key, value in annotations.items() if key != FINDINGS_ANNOTATION}
+    others = {key: value for key, value in annotations.items() if key not in _WRITTEN}
     used = sum(len(key.encode()) + len(value.encode()) for key, value in others.items())
     room = ANNOTATIONS_LIMIT - used - len(FINDINGS_ANNOTATION)
     silent = {**status, "conditions": [{**each, "message": ""} for each in status["conditions"]]}
@@ -73,76 +103,67 @@ def _to_text(status: Object) -> str:
     return orjson.dumps(status, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def _ready(findings: Sequence[Finding], release: Object, chart: ChartMode) -> list[Finding]:
-    """The condition Ready: False if the Namespace is not ready, the cluster has rejected a write, or a role is missing.
-    If Flux installs the chart, there is no finding otherwise: Flux's own condition Ready is shown."""
-    by_type = {each.type: each for each in findings}
-    if (terminating := by_type.get(TERMINATING)) is not None:
-        return [Finding("Ready", "False", TERMINATING, terminating.message)]
-    if (namespace := by_type.get(NAMESPACE_READY)) is not None and namespace.status != "True":
-        return [Finding("Ready", namespace.status, namespace.reason, namespace.message)]
-    if rejected := [each for each in findings if (each.status, each.reason) == ("False", REFUSED)]:
-        return [Finding("Ready", "False", REFUSED, "; ".join(each.message for each in rejected))]
-    if (access := by_type.get(ACCESS_READY)) is not None and access.status == "False":
-        return [Finding("Ready", "False", access.reason, access.message)]
-    if chart == "none":
-        return [Finding("Ready", "True", "Reconciled", "the tenant is up to date")]
-    flux_ready = find_condition((release.get("status") or {}).get("conditions"), "Ready")
-    if flux_ready is None:
-        return [Finding("Ready", "Unknown", "Pending", "Flux has not reported yet whether the chart is installed")]
-    if is_stale(flux_ready, release):
-        return [
-            Finding("Ready", "Unknown", "Pending", "Flux has not observed the current generation of the tenant yet")
-        ]
-    return []
+def _services(observed: ObservedTenant) -> Object:
+    own = {COMPUTEPLANE: observed.tenant.namespace} if COMPUTEPLANE in observed.tenant.flags else {}
+    return {name: owner for name, owner in {**observed.services.by_name(), **own}.items() if owner}
 
 
-def read_status(release: Object) -> dict[str, Any]:
-    """The document that was written before; empty if there is none or it is malformed."""
-    text = (release["metadata"].get("annotations") or {}).get(FINDINGS_ANNOTATION)
-    try:
-        document = orjson.loads(text) if text else {}
-    except ValueError:
-        return {}
-    return document if isinstance(document, dict) else {}
+def _reported(status: Object, release: Object) -> Sequence[Object]:
+    """The conditions of a document, which Events are about, with what Flux reports."""
+    found = conditions_by_type(status.get("conditions"))
+    return list(with_release(found, reported_release(release, _reported_by_flux(release))).values())
 
 
 class TenantStatusWriter:
     """`external_ips` counts the external addresses of a namespace. `recorder` gets the events of changed conditions,
-    after the status has been written."""
+    after the status has been written. `quotas_in_effect` returns what the status of the root Tenant keeps."""
 
     def __init__(
         self,
         *,
         writer: ClusterWriter,
         now: Callable[[], datetime],
-        chart: Callable[[], ChartMode] = lambda: "none",
         external_ips: Callable[[str], int] = lambda namespace: 0,
         recorder: Recorder | None = None,
+        quotas_in_effect: Callable[[], bool] = lambda: False,
     ) -> None:
         self._writer = writer
         self._now = now
-        self._chart = chart
         self._external_ips = external_ips
         self._recorder = recorder or Recorder()
+        self._quotas_in_effect = quotas_in_effect
 
     async def write(self, observed: ObservedTenant, findings: Sequence[Finding]) -> None:
         """Write the status if it differs from the stored one. Raises Conflict if the HelmRelease has changed since."""
         count = self._external_ips(observed.tenant.namespace)
-        rendered = render_status(observed, findings, self._now(), chart=self._chart(), external_ips=count)
+        rendered = render_tenant_status(
+            observed,
+            findings,
+            self._now(),
+            external_ips=count,
+            quotas_in_effect=observed.tenant.is_root and self._quotas_in_effect(),
+        )
         previous = read_status(observed.release)
         if rendered == previous:
             return
-        status = fit_beside(rendered, observed.release["metadata"].get("annotations") or {})
+        present = observed.release["metadata"].get("annotations") or {}
+        status = fit_beside(rendered, present)
         if status is None:
             _logger.warning("tenant %s/%s: its annotations leave no room for its status", *observed.tenant.key)
             return
         if status == previous:
             return
-        changes = {"metadata": {"annotations": {FINDINGS_ANNOTATION: _to_text(status)}}}
-        await self._writer.patch(HELMRELEASES, observed.release, changes)
-        for event in events_for_conditions(previous.get("conditions"), rendered["conditions"]):
+        annotations: Object = {FINDINGS_ANNOTATION: _to_text(status)}
+        if UNCONFIRMED_ANNOTATION in present:
+            annotations[UNCONFIRMED_ANNOTATION] = None
+        await self._writer.patch(HELMRELEASES, observed.release, {"metadata": {"annotations": annotations}})
+        before, after = (_reported(each, observed.release) for each in (previous, rendered))
+        for event in events_for_tenant_conditions(before, after):
             self._recorder.record(_regarding(observed), event)
+
+    def report(self, observed: ObservedTenant, problem: str) -> None:
+        """Records an Event about a problem for which no condition can be written."""
+        self._recorder.record(_regarding(observed), Event("Warning", REFUSED, "Reconcile", problem))
 
 
 def _regarding(observed: ObservedTenant) -> Regarding:

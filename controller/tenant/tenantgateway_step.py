@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from apiserver.meta.resource import Key, Object
 from controller.runtime.conditions import Finding
+from controller.tenant.helm_ownership import GATEWAY_RELEASE
 from controller.tenant.managed_objects import ContentWriter, ManagedKind, ObjectDigests
 from controller.tenant.namespace_step import host_label
 from controller.tenant.observe import ObservedTenant
@@ -19,8 +20,6 @@ from registry.tenantgateway.types import GROUP, KIND, TENANTGATEWAYS, TenantGate
 
 TENANTGATEWAY_NAME = "cozystack"
 MISSING = "TenantGatewayMissing"
-# The Helm release that contains the TenantGateway. It is in the Tenant's Namespace, and is not that of the Tenant.
-_RELEASE_NAME = "gateway"
 
 
 def render_tenantgateway(namespace: str, spec: Object, current: Object | None = None) -> Object:
@@ -49,13 +48,19 @@ def missing_apex_finding(observed: ObservedTenant) -> Finding | None:
     if host_label(host):
         return None
     if host is None:
-        return Finding(
-            MISSING, "True", "NoApex", "no Gateway without a domain: neither the tenant nor an ancestor has one"
+        message = (
+            "no Gateway without a domain: neither the tenant nor an ancestor has one; set spec.host, or "
+            "publishing.host of the platform settings"
         )
+        return Finding(MISSING, "True", "NoApex", message)
     if len(host.value) > MAX_LABEL_VALUE:
-        message = f"no Gateway for {host.value}: it has more than the {MAX_LABEL_VALUE} characters that a label holds"
+        message = (
+            f"no Gateway for {host.value}: it has more than the {MAX_LABEL_VALUE} characters that a label holds; set a "
+            "shorter spec.host"
+        )
         return Finding(MISSING, "True", "HostTooLongForLabel", message)
-    return Finding(MISSING, "True", "NoApex", f"no Gateway for {host.value}: it is not a valid domain")
+    message = f"no Gateway for {host.value}: it is not a valid domain; correct spec.host, or that of the ancestor"
+    return Finding(MISSING, "True", "NoApex", message)
 
 
 def _normalize_spec(obj: Object) -> object:
@@ -101,11 +106,14 @@ class TenantGatewayStep:
             removed = await self._contents.remove(self._digests, tenant.namespace, TENANTGATEWAY_NAME)
             return [*removed, *([found] if found is not None else [])]
         if not self._served():
-            message = f"the cluster has no CustomResourceDefinition of {KIND} ({TENANTGATEWAYS.plural}.{GROUP})"
+            message = (
+                f"the cluster has no CustomResourceDefinition of {KIND} ({TENANTGATEWAYS.plural}.{GROUP}); apply "
+                "manifests/overlays/prerequisites"
+            )
             return [Finding(MISSING, "True", "NotServed", message)]
         spec = self._spec(apex)
         return await self._contents.ensure(
             self._digests,
             lambda current: render_tenantgateway(tenant.namespace, spec, current),
-            Key(tenant.namespace, _RELEASE_NAME),
+            Key(tenant.namespace, GATEWAY_RELEASE),
         )

@@ -175,12 +175,14 @@ class ValuesStep:
         source = tenant.namespace if tenant.is_root else tenant.key.namespace
         inherited = self._inherited.get(source)
         if inherited is None and not tenant.is_root:
-            message = f'namespace "{source}" has no Secret {SECRET_NAME} yet'
+            message = (
+                f'namespace "{source}" has no Secret {SECRET_NAME} yet; the conditions of the parent tenant tell why'
+            )
             return [Finding(VALUES_READY, "False", "ParentValuesMissing", message)]
         try:
             text = render_values(self._cluster(), namespace_values(observed), inherited or "")
         except MalformedValues as e:
-            message = f'{KEY} of the Secret {SECRET_NAME} in namespace "{source}" cannot be read: {e}'
+            message = f'{KEY} of the Secret {SECRET_NAME} in namespace "{source}" cannot be read: {e}; correct it'
             return [Finding(VALUES_READY, "False", "Malformed", message)]
         desired = render_secret(tenant.namespace, text)
         # no chart creates the Secret of the root

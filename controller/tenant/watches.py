@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
-from apiserver.storage.watch_cache import Event
+from apiserver.storage.watch_cache import CacheEvent
+from controller.runtime.workqueue import Enqueue
 from controller.tenant.namespace_ownership import read_record
 from registry.cluster.event_handlers import NoOpEventHandler, SyncingHandler
 from registry.cluster.interface import is_terminating
@@ -16,8 +17,6 @@ from registry.multimap import Multimap
 from registry.tenant.inheritance import NO_SERVICES, Services, effective_scheduling_class, effective_services
 from registry.tenant.summary import TenantSummary, summarize
 from registry.tenant.tree import TenantTree, effective_gateway, effective_host
-
-Enqueue = Callable[[Key], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class TenantEventHandler:
         self._enqueue = enqueue
         self._inherited: dict[Key, _InheritedValues] = {}
 
-    def on_event(self, event: Event) -> None:
+    def on_event(self, event: CacheEvent) -> None:
         key = event.object.key
         self._enqueue(key)
         tenant = self._tree.get(key)

@@ -1,25 +1,32 @@
-"""The condition WorkloadsReady of a Tenant, and the number of external addresses in its Namespace."""
+"""The condition WorkloadsReady of a Tenant, and the number of external addresses in its Namespace.
+
+WorkloadsReady does not count for Ready: workloads start and fail all the time, as at the direct peer.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from apiserver.meta.resource import Key, Object
 from controller.runtime.conditions import Finding, join_limited
 from controller.tenant.observe import ObservedTenant
 from registry.cluster.event_handlers import ProjectionByNamespace
 from registry.cluster.interface import ClusterResource
+from registry.names import APPLICATION_KIND_LABEL, APPLICATION_NAME_LABEL, KIND
+from registry.tenant.summary import TenantSummary
 
 WORKLOADS_READY = "WorkloadsReady"
 WORKLOADMONITORS = ClusterResource("cozystack.io", "v1alpha1", "workloadmonitors", "WorkloadMonitor")
 
 
-def has_external_address(service: Object) -> bool:
-    """True if the Service is of type LoadBalancer and has an ingress address."""
+def external_ips(service: Object) -> Sequence[str]:
+    """The IP addresses of a Service of type LoadBalancer, sorted. A hostname is none."""
     if (service.get("spec") or {}).get("type") != "LoadBalancer":
-        return False
+        return ()
     ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
-    return any(isinstance(each, dict) and (each.get("ip") or each.get("hostname")) for each in ingress)
+    found = [each.get("ip") for each in ingress if isinstance(each, dict)]
+    return tuple(sorted({ip for ip in found if isinstance(ip, str) and ip}))
 
 
 def is_operational(monitor: Object) -> bool | None:
@@ -29,21 +36,39 @@ def is_operational(monitor: Object) -> bool | None:
     return operational if isinstance(operational, bool) else None
 
 
+class Monitor(NamedTuple):
+    """A WorkloadMonitor: "True", "False" or "Unknown", and the Tenant that its labels name, empty without labels."""
+
+    operational: str
+    tenant: str
+
+
+def project_monitor(monitor: Object) -> Monitor | None:
+    """None for a WorkloadMonitor of an application of another kind: it says nothing about the Tenant."""
+    labels = monitor["metadata"].get("labels") or {}
+    if labels.get(APPLICATION_KIND_LABEL, KIND) != KIND:
+        return None
+    operational = is_operational(monitor)
+    return Monitor("Unknown" if operational is None else str(operational), labels.get(APPLICATION_NAME_LABEL, ""))
+
+
 class WorkloadIndex:
-    """The index of Services with an external address, and of WorkloadMonitors if the cluster serves that kind."""
+    """The index of the external addresses of Services, and of WorkloadMonitors if the cluster serves that kind."""
 
     def __init__(self, *, on_change: Callable[[Key], None]) -> None:
-        self.services = ProjectionByNamespace(
-            lambda service: has_external_address(service) or None, on_change=on_change
-        )
-        self.monitors = ProjectionByNamespace(_operational, on_change=on_change)
+        self.services = ProjectionByNamespace(lambda service: external_ips(service) or None, on_change=on_change)
+        self.monitors = ProjectionByNamespace(project_monitor, on_change=on_change)
 
     def external_ips(self, namespace: str) -> int:
-        return len(self.services.values(namespace))
+        """Services can share an address."""
+        return len({ip for found in self.services.values(namespace).values() for ip in found})
 
-    def finding(self, namespace: str) -> Finding | None:
-        """None for a Namespace without WorkloadMonitors: nothing is known of its workloads."""
-        return workloads_finding(self.monitors.values(namespace))
+    def finding(self, tenant: TenantSummary) -> Finding | None:
+        """None for a Tenant without WorkloadMonitors: nothing is known of its workloads."""
+        monitors = self.monitors.values(tenant.namespace).items()
+        return workloads_finding(
+            {name: each.operational for name, each in monitors if each.tenant in ("", tenant.key.name)}
+        )
 
 
 def workloads_finding(monitors: Mapping[str, str]) -> Finding | None:
@@ -69,10 +94,5 @@ class WorkloadsReadyStep:
         self._workloads = workloads
 
     async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
-        found = self._workloads.finding(observed.tenant.namespace)
+        found = self._workloads.finding(observed.tenant)
         return [found] if found is not None else []
-
-
-def _operational(monitor: Object) -> str:
-    operational = is_operational(monitor)
-    return "Unknown" if operational is None else str(operational)

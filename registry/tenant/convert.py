@@ -9,16 +9,18 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
-
 from apiserver.meta.resource import Key, Object
+from registry.application.release_metadata import (
+    string_entries,
+    to_release_metadata,
+    to_shown_metadata,
+)
 from registry.cluster.interface import HELMRELEASES
 from registry.names import (
     APP_VERSION_ANNOTATION,
     APPLICATION_GROUP_LABEL,
     APPLICATION_KIND_LABEL,
     APPLICATION_NAME_LABEL,
-    FINDINGS_ANNOTATION,
     GROUP,
     KIND,
     SERVICE_FLAGS,
@@ -27,23 +29,19 @@ from registry.names import (
     is_root,
     release_name,
     tenant_name,
-    workload_namespace,
 )
-from registry.tenant.convert_metadata import (
-    parse_json_annotation,
-    string_entries,
-    to_release_metadata,
-    to_tenant_metadata,
-)
+from registry.tenant.convert_status import to_tenant_status
 from registry.tenant.release_settings import ReleaseSettings
-from registry.tenant.types import Condition, EffectiveGateway, EffectiveHost
 
 API_VERSION = f"{GROUP}/v1alpha1"
-_CONDITIONS = ("Ready", "Released", "WorkloadsReady")
 # a label that every Namespace has: selectors match it on Tenants, too, although it is not shown
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
 _SPEC_DEFAULTS: Mapping[str, Any] = {"host": "", **dict.fromkeys(SERVICE_FLAGS, False), "schedulingClass": ""}
+
+
+# the characters of an unreadable key that a message shows
+_MAX_SHOWN = 64
 
 
 class NotATenant(ValueError):
@@ -68,12 +66,12 @@ def to_tenant(release: Object) -> Object:
     tenant: Object = {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": to_tenant_metadata(metadata, name=key.name),
+        "metadata": to_shown_metadata(metadata, name=key.name),
     }
     if app_version := string_entries(metadata.get("annotations")).get(APP_VERSION_ANNOTATION):
         tenant["appVersion"] = app_version
     tenant["spec"] = spec_from_values(_mapping(release.get("spec")).get("values"))
-    tenant["status"] = _status(release, key)
+    tenant["status"] = to_tenant_status(release, key)
     return tenant
 
 
@@ -92,6 +90,23 @@ def unreadable_paths(release: Object) -> list[str]:
         key for key, value in _mapping(quotas).items() if value is not None and key not in shown["resourceQuotas"]
     ]
     return [*paths, *(f"spec.values.resourceQuotas[{key}]" for key in unreadable)]
+
+
+def unreadable_quotas(release: Object) -> list[str]:
+    """What is wrong with stored quotas of a wrong type. They are not shown, and limit nothing."""
+    quotas = _mapping(_mapping(release.get("spec")).get("values")).get("resourceQuotas")
+    if quotas is not None and not isinstance(quotas, dict):
+        return [f"spec.resourceQuotas: must be an object, and not {_type_name(quotas)}"]
+    return [
+        f"spec.resourceQuotas[{key[:_MAX_SHOWN]}]: must be a quantity, and not {_type_name(value)}"
+        for key, value in sorted(_mapping(quotas).items())
+        if value is not None and _quantity(value) is None
+    ]
+
+
+def _type_name(value: object) -> str:
+    names = {dict: "an object", list: "a list", bool: "a boolean", str: "a string"}
+    return names.get(type(value), "a number")
 
 
 def selectable_labels(release: Object, tenant: Object) -> dict[str, str]:
@@ -191,48 +206,6 @@ def _write(values: Object, field: str, wanted: Object, shown: Object) -> None:
 
 def _same(left: object, right: object) -> bool:
     return type(left) is type(right) and left == right
-
-
-def _status(release: Object, key: Key) -> Object:
-    """The status of the HelmRelease, overridden by the findings of the reconciler."""
-    annotations = string_entries(release["metadata"].get("annotations"))
-    findings = _mapping(parse_json_annotation(annotations, FINDINGS_ANNOTATION))
-    helm_status = _mapping(release.get("status"))
-    status: Object = {"namespace": workload_namespace(key.namespace, key.name)}
-    version = helm_status.get("lastAttemptedRevision")
-    if isinstance(version, str) and version:
-        status["version"] = version
-    effective: tuple[tuple[str, type[BaseModel]], ...] = (("host", EffectiveHost), ("gateway", EffectiveGateway))
-    for field, model in effective:
-        if valid := _valid(findings.get(field), model):
-            status[field] = valid
-    if conditions := _conditions(helm_status.get("conditions"), findings.get("conditions")):
-        status["conditions"] = conditions
-    count = findings.get("externalIPsCount")
-    if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
-        status["externalIPsCount"] = count
-    return status
-
-
-def _conditions(from_helm: object, from_reconciler: object) -> list[Object]:
-    """Ready, Released and WorkloadsReady from Flux's helm-controller, overridden by the reconciler's conditions of the
-    same type."""
-    helm = {type_: each for type_, each in _by_type(from_helm).items() if type_ in _CONDITIONS}
-    by_type = helm | _by_type(from_reconciler)
-    return [by_type[type_] for type_ in sorted(by_type)]
-
-
-def _by_type(conditions: object) -> dict[str, Object]:
-    items = conditions if isinstance(conditions, list) else []
-    return {each["type"]: each for condition in items if (each := _valid(condition, Condition))}
-
-
-def _valid(value: object, model: type[BaseModel]) -> Object | None:
-    """The fields of `value` that `model` has, None if `value` is invalid."""
-    try:
-        return model.model_validate(value).model_dump(by_alias=True, exclude_none=True)
-    except ValidationError:
-        return None
 
 
 def _mapping(value: object) -> dict[str, Any]:

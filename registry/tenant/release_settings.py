@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+ReleaseMode = Literal["active", "suspended", "none"]
+"""The setting `tenants.release`. `suspended`: Flux leaves the HelmRelease alone until somebody resumes it. `none`: it
+is storage only, the smallest that its schema allows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,14 +28,22 @@ class ReleaseSettings:
     max_history: int = 5
     values_secret: str = "cozystack-values"
     shard: str = "tenants"
+    mode: ReleaseMode = "active"
     finalizer: bool = False
 
     def release_spec(self) -> dict[str, Any]:
         """The spec of a new HelmRelease, without `values`."""
         chart = {"kind": self.chart_kind, "name": self.chart_name, "namespace": self.chart_namespace}
-        spec: dict[str, Any] = {
+        required: dict[str, Any] = {
             "chartRef": {field: value for field, value in chart.items() if value},
             "interval": self.interval,
+        }
+        if self.mode != "active":
+            required["suspend"] = True
+        if self.mode == "none":
+            return required
+        spec: dict[str, Any] = {
+            **required,
             "maxHistory": self.max_history,
             "install": self._action(self.install_timeout),
             "upgrade": self._action(self.upgrade_timeout),

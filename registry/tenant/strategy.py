@@ -12,6 +12,8 @@ from apiserver.meta.resource import Object, Resource
 from apiserver.schema.pruning_and_defaulting import apply_defaults, schema_errors
 from registry import quantity
 from registry.names import is_root, tenant_name_errors
+from registry.tenant.own_objects import room_errors
+from registry.tenant.quota_keys import key_errors, value_errors
 from registry.tenant.types import tenant_resource
 
 _OWN_FIELDS = ("appVersion", "spec")
@@ -55,6 +57,9 @@ class TenantStrategy:
             *_root_owner_errors(new, old),
         ]
 
+    def is_slow(self) -> bool:
+        return False
+
     def warnings(self, obj: Object) -> list[str]:
         return []
 
@@ -90,8 +95,10 @@ def quota_errors(quotas: Object, stored: Object) -> list[FieldError]:
     problems: list[FieldError] = []
     for key, value in changed.items():
         path = f"spec.resourceQuotas[{key}]"
-        problems += [errors.invalid(path, key, text) for text in meta.qualified_name_errors(key)]
-        problems += _quantity_errors(path, value)
+        wrong = key_errors(key)
+        problems += [errors.invalid(path, key, text) for text in wrong]
+        problems += _quantity_errors(path, "" if wrong else key, value)
+        problems += [errors.invalid(path, value, text) for text in room_errors(key, value)]
     return problems
 
 
@@ -132,15 +139,11 @@ def _root_owner_errors(new: Object, old: Object) -> list[FieldError]:
     return [errors.forbidden("metadata.ownerReferences", "the root tenant cannot have owners")]
 
 
-def _quantity_errors(path: str, value: str | int) -> list[FieldError]:
+def _quantity_errors(path: str, key: str, value: str | int) -> list[FieldError]:
     if isinstance(value, str) and len(value) > quantity.MAX_LENGTH:
         # the message must not repeat the value, which may be as long as a request
         return [errors.too_long(path, quantity.MAX_LENGTH)]
-    try:
-        quantity.parse_limit(value)
-    except ValueError as e:
-        return [errors.invalid(path, value, str(e))]
-    return []
+    return [errors.invalid(path, value, text) for text in value_errors(key, value)]
 
 
 def _quotas(obj: Object) -> Object:

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 
 from apiserver.meta.resource import Key
-from apiserver.storage.watch_cache import Event
+from apiserver.storage.watch_cache import CacheEvent
 from registry.multimap import Multimap
 from registry.names import MAX_HOST, canonical_host
+from registry.tenant.quota_keys import EQUAL, AllocationRatios
 from registry.tenant.summary import TenantSummary, summarize
 from registry.tenant.types import EffectiveGateway, EffectiveHost
 
@@ -25,6 +26,11 @@ class BaseTenantTree(ABC):
     @abstractmethod
     def root_host(self) -> str:
         """The domain of the root Tenant if it has no host of its own."""
+
+    @property
+    def ratios(self) -> AllocationRatios:
+        """The platform's ratios of limits to requests, which quotas are compared with."""
+        return EQUAL
 
     @abstractmethod
     def by_namespace(self, namespace: str) -> TenantSummary | None:
@@ -106,8 +112,11 @@ def effective_gateway(tree: BaseTenantTree, tenant: TenantSummary) -> EffectiveG
 class TenantTree(BaseTenantTree):
     """The current tree, updated by the events of a watch cache: `cache.subscribe(tree.on_event)`."""
 
-    def __init__(self, tenants: Iterable[TenantSummary] = (), *, root_host: str = "") -> None:
+    def __init__(
+        self, tenants: Iterable[TenantSummary] = (), *, root_host: str = "", ratios: AllocationRatios = EQUAL
+    ) -> None:
         self._root_host = root_host
+        self._ratios = ratios
         self._tenants: dict[Key, TenantSummary] = {}
         self._owners: Multimap[str, Key] = Multimap()
         self._children: dict[str, list[TenantSummary]] = {}
@@ -120,12 +129,20 @@ class TenantTree(BaseTenantTree):
     def root_host(self) -> str:
         return self._root_host
 
+    @property
+    def ratios(self) -> AllocationRatios:
+        return self._ratios
+
+    def change_ratios(self, ratios: AllocationRatios) -> None:
+        """The caller notifies components that depend on quotas."""
+        self._ratios = ratios
+
     def change_root_host(self, root_host: str) -> None:
         """Changes the domain of the platform. The caller notifies components that depend on effective hosts."""
         self._root_host = root_host
         self._update_hosts(each for each in self if each.is_root)
 
-    def on_event(self, event: Event) -> None:
+    def on_event(self, event: CacheEvent) -> None:
         if event.type == "DELETED":
             self.remove(event.object.key)
         else:
@@ -213,6 +230,10 @@ class ChangedTree(BaseTenantTree):
     @property
     def root_host(self) -> str:
         return self._tree.root_host
+
+    @property
+    def ratios(self) -> AllocationRatios:
+        return self._tree.ratios
 
     def by_namespace(self, namespace: str) -> TenantSummary | None:
         found = self._tree.by_namespace(namespace)

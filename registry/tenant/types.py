@@ -13,7 +13,7 @@ from apiserver.meta.errors import BadRequest
 from apiserver.meta.resource import Column, Object, Resource
 from registry.names import GROUP, KIND
 from registry.structural_schema import structural_schema
-from registry.tenant.table import cells
+from registry.tenant.table import tenant_cells
 
 
 class _Model(BaseModel):
@@ -88,6 +88,16 @@ class EffectiveGateway(_Model):
     namespace: str = Field(description="Workload namespace of the tenant that provides it; empty if none does.")
 
 
+class EffectiveServices(_Model):
+    """For each service, the workload namespace of the tenant that runs it for this one."""
+
+    etcd: str | None = Field(None, description="Workload namespace of the tenant that runs etcd.")
+    ingress: str | None = Field(None, description="Workload namespace of the tenant that runs the ingress controller.")
+    monitoring: str | None = Field(None, description="Workload namespace of the tenant that runs the monitoring.")
+    seaweedfs: str | None = Field(None, description="Workload namespace of the tenant that runs SeaweedFS.")
+    computeplane: str | None = Field(None, description="Workload namespace of the tenant that runs a compute plane.")
+
+
 Conditions = Annotated[
     list[Condition],
     Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}),
@@ -100,14 +110,26 @@ class TenantStatus(_Model):
     namespace: str | None = Field(
         None, description="The tenant's workload namespace, which also contains its child tenants."
     )
+    observed_generation: int | None = Field(
+        None,
+        alias="observedGeneration",
+        description="The metadata.generation that the conditions are about; -1 before a controller has looked.",
+        json_schema_extra={"format": "int64"},
+    )
     version: str | None = Field(None, description="Revision of the last attempted chart release.")
     host: EffectiveHost | None = Field(None, description="The effective domain, and the tenant that defines it.")
     gateway: EffectiveGateway | None = Field(
         None, description="The effective Gateway, and the tenant that provides it."
     )
+    services: EffectiveServices | None = Field(
+        None, description="The effective services, each with the tenant that provides it."
+    )
     conditions: Conditions | None = Field(None, description="The condition Ready, and the conditions it depends on.")
     external_ips_count: int | None = Field(
-        None, alias="externalIPsCount", description="Number of external addresses of the tenant's Services.", ge=0
+        None,
+        alias="externalIPsCount",
+        description="Number of IP addresses of the load balancers in the tenant's namespace.",
+        ge=0,
     )
 
 
@@ -143,13 +165,10 @@ def tenant_resource() -> Resource:
             Column("Namespace", description="The tenant's workload namespace."),
             Column("Host", description="The effective domain."),
             Column("Gateway", description="Workload namespace of the tenant whose Gateway serves this one."),
-            Column("Version", description="Revision of the last attempted chart release.", priority=1),
-            Column("Etcd", "boolean", description="True if the tenant runs its own etcd.", priority=1),
-            Column("Monitoring", "boolean", description="True if the tenant runs its own monitoring.", priority=1),
-            Column("Ingress", "boolean", description="True if the tenant runs its own ingress.", priority=1),
-            Column("SeaweedFS", "boolean", description="True if the tenant runs its own SeaweedFS.", priority=1),
-            Column("Computeplane", "boolean", description="True if the tenant runs its own compute plane.", priority=1),
+            Column("Services", description="The effective services with the tenants that provide them.", priority=1),
+            Column("Version", description="Build of the last attempted chart release.", priority=1),
+            Column("Quota", description="The declared resource limits.", priority=1),
         ),
-        cells=cells,
+        cells=tenant_cells,
         precheck=reject_internal_keys,
     )

@@ -12,7 +12,7 @@ from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object, Resource
 from apiserver.storage.watch_cache import WatchCache
 from registry.cluster.event_handlers import EventHandler
-from registry.names import DELETION_MARK_ANNOTATION, workload_namespace
+from registry.names import DELETION_MARK_ANNOTATION, UNCONFIRMED_ANNOTATION, workload_namespace
 from registry.tenant.convert import (
     NotATenant,
     selectable_labels,
@@ -21,7 +21,7 @@ from registry.tenant.convert import (
     to_tenant,
     unreadable_paths,
 )
-from registry.tenant.convert_metadata import string_entries
+from registry.tenant.readiness import unreadable_status
 
 _logger = logging.getLogger(__name__)
 
@@ -38,6 +38,7 @@ class TenantFeed(EventHandler):
         self._retry = retry
         self._unreadable_fields: dict[Key, tuple[str, ...]] = {}
         self._deletion_marks: dict[Key, str] = {}
+        self._unconfirmed: dict[Key, str] = {}
         self.cluster_error: StatusError | None = None
         """The error with which the watch failed, None while it works."""
 
@@ -51,12 +52,19 @@ class TenantFeed(EventHandler):
         """The Tenants that a replica is about to delete, with the text of the mark. It changes with the cache."""
         return MappingProxyType(self._deletion_marks)
 
+    @property
+    def unconfirmed(self) -> Mapping[Key, str]:
+        """The Tenants whose last write of a host is unconfirmed, with the id of that write. It changes with the
+        cache."""
+        return MappingProxyType(self._unconfirmed)
+
     async def replace(self, items: Sequence[Object], rv: int) -> None:
         # after a restore from a backup, a version may belong to a different object
         forward = rv >= self._cache.rv
-        previous, marks = dict(self._unreadable_fields), dict(self._deletion_marks)
+        previous = dict(self._unreadable_fields)
         self._unreadable_fields.clear()
         self._deletion_marks.clear()
+        self._unconfirmed.clear()
         tenants: dict[Key, CachedObject] = {}
         async for release in iterate_cooperatively(items):
             key = _key(release)
@@ -64,8 +72,7 @@ class TenantFeed(EventHandler):
                 continue
             if key in previous:
                 self._unreadable_fields[key] = previous[key]
-            if key in marks:
-                self._deletion_marks[key] = marks[key]
+            self._note_marks(key, release)
             cached = self._cache.peek(key) if forward else None
             # objects of an equal version are equal, so only changed ones are converted again after an outage
             tenants[key] = cached if cached is not None and _is_same(cached, release) else self._encode(key, release)
@@ -105,10 +112,11 @@ class TenantFeed(EventHandler):
         last = self._encode(key, release)
         self._unreadable_fields.pop(key, None)
         self._deletion_marks.pop(key, None)
+        self._unconfirmed.pop(key, None)
         self._cache.apply("DELETED", last)
 
     def _encode(self, key: Key, release: Object) -> CachedObject:
-        self._note_deletion_mark(key, release)
+        self._note_marks(key, release)
         try:
             tenant, problems = to_tenant(release), tuple(unreadable_paths(release))
             encoded = encode(self._resource, tenant, labels=selectable_labels(release, tenant))
@@ -126,12 +134,17 @@ class TenantFeed(EventHandler):
             self._unreadable_fields.pop(key, None)
         return encoded
 
-    def _note_deletion_mark(self, key: Key, release: Object) -> None:
-        mark = string_entries(release["metadata"].get("annotations")).get(DELETION_MARK_ANNOTATION)
-        if mark:
-            self._deletion_marks[key] = mark
-        else:
-            self._deletion_marks.pop(key, None)
+    def _note_marks(self, key: Key, release: Object) -> None:
+        annotations = release["metadata"].get("annotations")
+        for marks, name in (
+            (self._deletion_marks, DELETION_MARK_ANNOTATION),
+            (self._unconfirmed, UNCONFIRMED_ANNOTATION),
+        ):
+            mark = annotations.get(name) if isinstance(annotations, dict) else None
+            if mark and isinstance(mark, str):
+                marks[key] = mark
+            else:
+                marks.pop(key, None)
 
 
 def _is_same(cached: CachedObject, release: Object) -> bool:
@@ -155,5 +168,5 @@ def _name_only(resource: Resource, key: Key, release: Object) -> Object:
         "kind": resource.kind,
         "metadata": {"name": key.name, "namespace": key.namespace, **metadata},
         "spec": spec_from_values(None),
-        "status": {"namespace": workload_namespace(*key)},
+        "status": unreadable_status(workload_namespace(*key)),
     }

@@ -4,8 +4,8 @@ A cache lacks what another replica is about to write. So before a write of a hos
 
 1. It is judged by the tree and by the *claims*, the writes of all replicas that are under way (`claim_register.py`,
    `judge.py`, `known_claims.py`). Each of them may be stored or not, and what leaves less to others counts
-   (`possible_tree.py`). What the tree forbids gets the usual error. What only a claim forbids waits if the claim is one
-   of this replica, and else gets 429.
+   (`possible_tree.py`). A write that the tree forbids gets the usual error. A write that only a claim forbids waits if
+   the claim is one of this replica, and gets 429 otherwise.
 2. Its own claim is recorded in a Lease that all replicas share, provided that the Lease has not changed since it was
    read. Claims that wait at the same time share this write. If another replica was faster, its claims are read and
    the write is judged again (`lease_writer.py`, `claim_lease.py`, `claim_codec.py`).
@@ -20,6 +20,12 @@ A create without a host and quotas is not recorded, so that it costs nothing. Bu
 replica may be giving to somebody else. Therefore each create, and each change of a host, is judged once more at its own
 event, where the tree has exactly the writes that were stored before it (`own_events.py`). Of two writes that exclude
 each other, the later finds the earlier, and is withdrawn (`withdrawal.py`).
+
+A replica that is killed, or that gets no answer, may not judge a write that it has stored. Such a write has a mark, an
+annotation that is written with it. Every replica looks at each mark. One that is still there after some seconds, on a
+Tenant that another one excludes, is judged by the history of the cluster, in which every replica finds the same tree as
+the one that was killed would have found (`unconfirmed_writes.py`, `write_history.py`). Until then no controller acts on
+the Tenant; the first status that they write removes the mark.
 
 A deletion writes a mark on its Tenant first (`deletion_marks.py`, `tenant_deleter.py`). A child that was stored before
 the mark is in the tree at the event of the mark, and the deletion is refused. One that is stored after it finds the

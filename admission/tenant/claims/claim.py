@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from admission.tenant.quota import NANO, canonical_key, declared_amounts
 from apiserver.meta.resource import Key
 from registry import quantity
 from registry.cluster.interface import REQUEST_SECONDS
 from registry.names import MAX_HOST, workload_namespace
+from registry.tenant.quota_keys import NANO, declared_amounts
 from registry.tenant.summary import TenantSummary
 
 WRITE_SECONDS = REQUEST_SECONDS
@@ -23,15 +23,15 @@ then, or never will be."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a write may leave in a Tenant: its host, and the quotas that it changes by canonical key, as canonical
-    amounts. A host of None is left as it is, and so are other quotas; an amount of None is removed."""
+    """The possible effect of a write on a Tenant: its host, and the changed quotas by the keys of the Tenant, as
+    canonical amounts. A host of None and all other quotas are unchanged; an amount of None is removed."""
 
     host: str | None = None
     quotas: Mapping[str, str | None] = field(default_factory=dict)
 
     def applied_to(self, tenant: TenantSummary) -> TenantSummary:
-        kept = {key: amount for key, amount in tenant.quotas.items() if canonical_key(key) not in self.quotas}
-        quotas = kept | {key: amount for key, amount in self.quotas.items() if amount is not None}
+        unchanged = {key: amount for key, amount in tenant.quotas.items() if key not in self.quotas}
+        quotas = unchanged | {key: amount for key, amount in self.quotas.items() if amount is not None}
         return replace(tenant, host=tenant.host if self.host is None else self.host, quotas=quotas)
 
 
@@ -87,13 +87,19 @@ class ProposedWrite:
 
     @property
     def sets_host(self) -> bool:
-        """True if the effective host changes. That of a new Tenant always does."""
+        """True if the effective host changes, as it always does for a new Tenant."""
         return self.old is None or self.old.host != self.new.host
 
     @property
     def sets_quotas(self) -> bool:
-        old = declared_amounts(self.old) if self.old is not None else {}
-        return declared_amounts(self.new) != old
+        old = declared_amounts(self.old.quotas) if self.old is not None else {}
+        return declared_amounts(self.new.quotas) != old
+
+    @property
+    def is_judged_again(self) -> bool:
+        """True if claims alone do not protect the write, because a create without a host or quotas makes none that
+        others see. It is judged again at its own event, and has a mark until then."""
+        return self.creates or self.sets_host
 
     @property
     def needs_record(self) -> bool:
@@ -117,21 +123,21 @@ class ProposedWrite:
 
 
 def _outcome(tenant: TenantSummary, other: TenantSummary | None) -> Outcome:
-    """The fields of `tenant` that differ from `other`; None is no Tenant, from which all differ."""
-    amounts = declared_amounts(tenant)
-    others = declared_amounts(other) if other is not None else {}
+    """The fields of `tenant` that differ from `other`; all of them if `other` is None."""
+    amounts = declared_amounts(tenant.quotas)
+    others = declared_amounts(other.quotas) if other is not None else {}
     changed: dict[str, str | None] = {key: None for key in others if key not in amounts}
     changed |= {
         key: quantity.to_text(Fraction(amount, NANO)) for key, amount in amounts.items() if others.get(key) != amount
     }
-    # as in the tree, where the rest of a longer host counts no more
+    # as in the tree, which ignores the rest of a longer host
     host = tenant.host[: MAX_HOST + 2] if other is None or tenant.host != other.host else None
     return Outcome(host=host, quotas=changed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimsDocument:
-    """What the Lease contains. A judge waits until its cache has `min_version`, a resourceVersion of HelmReleases: it
+    """The content of the Lease. A judge waits until its cache has `min_version`, a resourceVersion of HelmReleases: it
     covers the writes of all claims that are no longer listed."""
 
     claims: tuple[Claim, ...] = ()

@@ -43,7 +43,7 @@ class ClaimRegister:
         self._clock = clock
         self._now = now
         self._numbers = count(1)
-        # writes that are recorded are judged in the order of arrival, so that none is overtaken for good
+        # writes that are recorded are judged in the order of arrival, so that none is overtaken forever
         self._turn = asyncio.Lock()
         self._ended = WaitUntil()
         self._ends = 0
@@ -52,7 +52,7 @@ class ClaimRegister:
         """Judges a write that is not to be stored. Raises what `admit` raises."""
         with self._counted():
             if write.needs_record:
-                # no write of the Lease would tell that others have recorded claims since
+                # without a write of the Lease, no conflict would show the claims that others have recorded since
                 await self._writer.read_again()
             await self._wait_until_free(write, refuse)
 

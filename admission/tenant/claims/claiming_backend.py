@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol
 
 from admission.chain import ValidatingPlugin
 from admission.tenant.claims.claim import ProposedWrite
@@ -19,6 +20,7 @@ from admission.tenant.claims.known_claims import OwnClaim
 from admission.tenant.claims.own_events import Observed, OwnEvents, Verdict
 from admission.tenant.claims.parent_locks import ParentLocks
 from admission.tenant.claims.tenant_deleter import TenantDeleter
+from admission.tenant.claims.unconfirmed_writes import UnconfirmedWrites
 from admission.tenant.claims.withdrawal import Withdrawal
 from apiserver import rest
 from apiserver.admission import Attributes, Operation
@@ -28,7 +30,7 @@ from apiserver.meta.resource import Key, Object, Resource
 from apiserver.request.context import RequestContext
 from apiserver.request.options import DeleteOptions
 from apiserver.storage.watch_cache import WatchCache
-from registry.generic.backend import Backend
+from registry.application.release_backend import ReleaseBackend
 from registry.generic.run_to_end import run_to_end
 from registry.tenant.summary import summarize
 
@@ -37,9 +39,15 @@ _EVENT_SECONDS = 10.0
 _UNCONFIRMED = "the tenant was stored, but it is not known yet whether it will be withdrawn in favour of another one"
 
 
+class Send(Protocol):
+    """Sends a write, with the id of its claim if it is `unconfirmed` when it is stored."""
+
+    async def __call__(self, *, unconfirmed: str = "") -> Object: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimingParts:
-    """What a ClaimingBackend consists of. `verdict` judges a stored write by the present tree, and `plugins` are those
+    """The parts of a ClaimingBackend. `verdict` judges a stored write by the present tree, and `plugins` are those
     that judge Tenants by the tree."""
 
     register: ClaimRegister
@@ -47,16 +55,17 @@ class ClaimingParts:
     verdict: Callable[[ProposedWrite], Verdict]
     deleter: TenantDeleter
     withdrawal: Withdrawal
+    unconfirmed: UnconfirmedWrites
     locks: ParentLocks
     plugins: Sequence[ValidatingPlugin]
     resource: Resource
 
 
 class ClaimingBackend:
-    def __init__(self, backend: Backend, parts: ClaimingParts) -> None:
+    def __init__(self, backend: ReleaseBackend, parts: ClaimingParts) -> None:
         self._backend = backend
         self._parts = parts
-        self._unconfirmed: set[asyncio.Task[Object]] = set()
+        self._settling: set[asyncio.Task[Object]] = set()
 
     @property
     def cache(self) -> WatchCache:
@@ -73,7 +82,7 @@ class ClaimingBackend:
 
     async def create(self, obj: Object, *, dry_run: bool, context: RequestContext) -> Object:
         write = ProposedWrite(summarize(obj), None)
-        send = partial(self._backend.create, obj, dry_run=dry_run, context=context)
+        send = partial(self._backend.create, obj, dry_run=dry_run)
         attributes = self._attributes("CREATE", obj, None, dry_run, context)
         async with self._parts.locks.creating(write.key.namespace):
             await self._parts.deleter.require_unmarked(write.key.namespace)
@@ -81,9 +90,12 @@ class ClaimingBackend:
 
     async def update(self, key: Key, new: Object, current: Object, *, dry_run: bool, context: RequestContext) -> Object:
         write = ProposedWrite(summarize(new, key), summarize(current, key))
-        send = partial(self._backend.update, key, new, current, dry_run=dry_run, context=context)
+        send = partial(self._backend.update, key, new, current, dry_run=dry_run)
         if not write.needs_record:
             return await send()
+        if write.sets_host and self._parts.unconfirmed.may_be_withdrawn(key):
+            # the mark of this write would replace the other one
+            raise Held
         return await self._write(write, send, self._attributes("UPDATE", new, current, dry_run, context))
 
     async def delete(
@@ -104,9 +116,7 @@ class ClaimingBackend:
                 deleter.clean_up(tenant)
                 raise
 
-    async def _write(
-        self, write: ProposedWrite, send: Callable[[], Awaitable[Object]], attributes: Attributes
-    ) -> Object:
+    async def _write(self, write: ProposedWrite, send: Send, attributes: Attributes) -> Object:
         refuse = partial(self._refuse, attributes)
         if attributes.dry_run:
             await self._parts.register.check(write, refuse)
@@ -114,7 +124,7 @@ class ClaimingBackend:
         own = await self._parts.register.admit(write, refuse)
         return await run_to_end(self._send(own, send, attributes))
 
-    async def _send(self, own: OwnClaim, send: Callable[[], Awaitable[Object]], attributes: Attributes) -> Object:
+    async def _send(self, own: OwnClaim, send: Send, attributes: Attributes) -> Object:
         """Sends an admitted write, and returns its result when its own event has confirmed it."""
         register = self._parts.register
         if not register.may_be_sent(own):
@@ -123,12 +133,12 @@ class ClaimingBackend:
         events = self._parts.events
         observed = events.observe(own.write.key, partial(self._parts.verdict, own.write))
         try:
-            stored = await send()
+            stored = await send(unconfirmed=own.claim.id if own.write.is_judged_again else "")
         except BaseException as e:
             events.forget(observed)
             await self._end_failed(own, e)
             raise
-        if not (own.write.creates or own.write.sets_host or register.is_late(own)):
+        if not (own.write.is_judged_again or register.is_late(own)):
             events.forget(observed)
             register.end(own, _version(stored))
             return stored
@@ -137,8 +147,8 @@ class ClaimingBackend:
         if verdict is not None:
             return await settling
         task = asyncio.ensure_future(settling)
-        self._unconfirmed.add(task)
-        task.add_done_callback(self._forget_unconfirmed)
+        self._settling.add(task)
+        task.add_done_callback(self._forget_settled)
         raise errors.Timeout(_UNCONFIRMED)
 
     async def _end_failed(self, own: OwnClaim, error: BaseException) -> None:
@@ -177,7 +187,7 @@ class ClaimingBackend:
             return stored
         try:
             error = await self._refusal(verdict, attributes)
-            version = await self._parts.withdrawal.undo(own.write, stored, attributes.context)
+            version = await self._parts.withdrawal.undo(own.write, stored)
         except BaseException:
             self._parts.register.leave(own)
             raise
@@ -192,8 +202,8 @@ class ClaimingBackend:
                 return e
         return Held()
 
-    def _forget_unconfirmed(self, task: asyncio.Task[Object]) -> None:
-        self._unconfirmed.discard(task)
+    def _forget_settled(self, task: asyncio.Task[Object]) -> None:
+        self._settling.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             _logger.info("a write was withdrawn after its request had ended: %s", error)
 

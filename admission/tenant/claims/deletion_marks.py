@@ -13,8 +13,9 @@ from admission.tenant.claims.claim import EXPIRY_SECONDS
 from admission.tenant.claims.judge import Held
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key
+from apiserver.patch.media_types import MERGE_PATCH
 from apiserver.storage.watch_cache import WatchCache
-from registry.cluster.interface import HELMRELEASES, MERGE_PATCH, ClusterClient
+from registry.cluster.interface import HELMRELEASES, ClusterClient
 from registry.names import DELETION_MARK_ANNOTATION, release_name
 from registry.tenant.convert_errors import to_tenant_error
 

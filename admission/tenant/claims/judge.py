@@ -10,6 +10,7 @@ from admission.complete_caches import CompleteCaches
 from admission.tenant.claims.claim import Claim, ProposedWrite
 from admission.tenant.claims.known_claims import ClaimState, KnownClaims, OwnClaim
 from admission.tenant.claims.possible_tree import conflicts_with_claims, conflicts_with_tree
+from admission.tenant.quota_ledger import NamespaceUsage, no_usage
 from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.storage.watch_cache import WatchCache
@@ -22,7 +23,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Held(errors.TooManyRequests):
-    """The verdict depends on writes that are under way. The message tells nothing about them (ATTACK-15)."""
+    """The verdict depends on writes that are under way. The message reveals nothing about them (ATTACK-15)."""
 
     def __init__(self) -> None:
         super().__init__("writes that may concern the same hosts or quotas are under way, try again", retry_after=1)
@@ -37,7 +38,10 @@ class Obstacle(Enum):
 
 
 class Judge:
-    """`wait` is awaited first. What it found holds until the next await."""
+    """Judges writes by the tree, by the use of its Namespaces, and by the claims of all replicas.
+
+    `wait` is awaited first; its result is valid until the next await.
+    """
 
     def __init__(
         self,
@@ -47,8 +51,10 @@ class Judge:
         caches: CompleteCaches,
         known: KnownClaims,
         cluster: ClusterClient,
+        usage: NamespaceUsage = no_usage,
     ) -> None:
         self._tree = tree
+        self._usage = usage
         self._cache = cache
         self._caches = caches
         self._known = known
@@ -73,31 +79,31 @@ class Judge:
 
     def rejects(self, write: ProposedWrite) -> bool:
         """True if the tree alone forbids the write."""
-        return conflicts_with_tree(self._tree, write)
+        return conflicts_with_tree(self._tree, write, self._usage)
 
     def obstacle(self, write: ProposedWrite, *, besides: OwnClaim | None = None) -> Obstacle | None:
         """The claims that forbid the write, none of which is `besides`. The tree alone allows it."""
         unpredictable = self._known.unpredictable()
-        if unpredictable and conflicts_with_claims(self._tree, unpredictable, write):
+        if unpredictable and conflicts_with_claims(self._tree, unpredictable, write, self._usage):
             return Obstacle.UNPREDICTABLE
         states = [ClaimState.WAITING, ClaimState.RECORDED]
         if write.needs_record:
             # no two writes collide that declare neither hosts nor quotas
             states.append(ClaimState.LOCAL)
         own = [each.claim for each in self._known.own(*states) if each is not besides]
-        if own and conflicts_with_claims(self._tree, [*unpredictable, *own], write):
+        if own and conflicts_with_claims(self._tree, [*unpredictable, *own], write, self._usage):
             return Obstacle.OWN
         return None
 
     async def _end_expired(self, claim: Claim) -> None:
-        """Ends an expired claim after a look at what has become of it, which the cache may not show yet."""
+        """Ends an expired claim after reading the outcome of its write, which the cache may not have yet."""
         if claim.is_settled(self._tree.get(claim.key)):
             self._known.end_expired(claim, 0)
             return
         try:
             version = await self._live_version(claim)
         except StatusError:
-            # the claim goes on until the cluster can be asked
+            # the claim remains until the cluster can be read
             return
         if await self._cache.reaches(version, _CATCH_UP_SECONDS):
             self._known.end_expired(claim, version)

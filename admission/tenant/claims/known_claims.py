@@ -1,4 +1,4 @@
-"""The claims that a replica judges by: its own, and those of others as the Lease showed them last."""
+"""The claims that a replica takes into account: its own, and those of others as last read from the Lease."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ClaimState(Enum):
     """The states of a replica's own claim."""
 
     LOCAL = "local"
-    """Only this replica judges by it."""
+    """Only this replica takes it into account."""
     WAITING = "waiting"
     """It is to be recorded in the Lease; its write has not been sent."""
     RECORDED = "recorded"
@@ -92,9 +92,9 @@ class KnownClaims:
     def written(self, document: ClaimsDocument) -> None:
         """Reports that the Lease contains `document`, which has the claims of others that were known already."""
         self._document = document
-        kept = {each.id for each in document.claims}
-        self._first_seen = {id_: seen for id_, seen in self._first_seen.items() if id_ in kept}
-        self._over &= kept
+        ids = {each.id for each in document.claims}
+        self._first_seen = {id_: seen for id_, seen in self._first_seen.items() if id_ in ids}
+        self._over &= ids
 
     def add(self, own: OwnClaim) -> None:
         self._own[own.claim.id] = own
@@ -119,7 +119,7 @@ class KnownClaims:
         return [*others, *(each.claim for each in self.own(ClaimState.UNKNOWN))]
 
     def expired(self) -> Sequence[Claim]:
-        """Claims that are so old that their writes are over, whatever their result."""
+        """Claims that are so old that their writes have ended, with any result."""
         limit = self._clock() - EXPIRY_SECONDS
         listed = {each.id: each for each in self._document.claims}
         others = [listed[id_] for id_, seen in self._first_seen.items() if seen <= limit and id_ not in self._over]
@@ -138,10 +138,10 @@ class KnownClaims:
         self._document = replace(self._document, min_version=0)
 
     def next_document(self) -> ClaimsDocument:
-        """What the Lease is to contain now."""
-        kept: Iterable[Claim] = (each for each in self._document.claims if not self._is_over(each))
+        """The document that this replica would write into the Lease now."""
+        open_claims: Iterable[Claim] = (each for each in self._document.claims if not self._is_over(each))
         mine = {each.claim.id: each.claim for each in self._own.values() if each.state is not ClaimState.LOCAL}
-        others = [each for each in kept if each.id not in mine]
+        others = [each for each in open_claims if each.id not in mine]
         return ClaimsDocument(claims=(*others, *mine.values()), min_version=self.min_version)
 
     def _is_settled(self, claim: Claim) -> bool:

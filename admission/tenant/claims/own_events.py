@@ -6,15 +6,17 @@ own replica, the later one finds the earlier one, and no earlier one is withdraw
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
+from admission.complete_caches import CompleteCaches
 from admission.tenant.claims.claim import ProposedWrite
 from admission.tenant.claims.possible_tree import conflicts_with_tree
 from apiserver.meta.resource import Key
 from apiserver.storage.wait_until import WaitUntil
-from apiserver.storage.watch_cache import Event, WatchCache
+from apiserver.storage.watch_cache import CacheEvent, WatchCache
 from registry.tenant.tree import TenantTree
 
 T = TypeVar("T")
@@ -64,12 +66,12 @@ class Observed(Generic[T]):
 
 
 class OwnEvents:
-    """`is_complete` returns False while the cache catches up with events that it has missed. Must be created after the
-    tree, whose listener of the cache has to be called first."""
+    """`caches` are those that the tree is made of. Must be created after the tree, whose listener of the cache has to
+    be called first."""
 
-    def __init__(self, *, cache: WatchCache, is_complete: Callable[[], bool]) -> None:
+    def __init__(self, *, cache: WatchCache, caches: CompleteCaches) -> None:
         self._cache = cache
-        self._is_complete = is_complete
+        self._caches = caches
         self._observed: dict[Key, list[Observed[Any]]] = {}
         cache.subscribe(self._on_event)
 
@@ -88,17 +90,21 @@ class OwnEvents:
             self._observed.pop(observed.key, None)
 
     async def result(self, observed: Observed[T], version: int, *, seconds: float) -> T | None:
-        """The result at the event with this resourceVersion; None if it does not arrive within `seconds`."""
+        """The result at the event with this resourceVersion; None if it does not arrive within `seconds`. If it comes
+        with a new list, the result is that of the complete list."""
+        deadline = asyncio.get_running_loop().time() + seconds
         if self._cache.rv < version:
             await observed.reaches(version, seconds)
         # without an event, the Tenant was created and deleted while the cache was listed anew
-        if self._cache.rv < version or not self._is_complete():
+        if self._cache.rv < version:
+            return None
+        if not await self._caches.are_complete_within(deadline - asyncio.get_running_loop().time()):
             return None
         if version in observed.results:
             return observed.results[version]
         # a list instead of events leaves out versions: then later writes count as well
         return observed.judge()
 
-    def _on_event(self, event: Event) -> None:
+    def _on_event(self, event: CacheEvent) -> None:
         for observed in self._observed.get(event.object.key, ()):
-            observed.add(event.rv, is_complete=self._is_complete())
+            observed.add(event.rv, is_complete=self._caches.complete)

@@ -12,7 +12,9 @@ from admission.tenant.claims.claim import Claim, ProposedWrite
 from admission.tenant.host_validation import validate_host_change
 from admission.tenant.placement import placement_denial
 from admission.tenant.quota import validate_quota_change
+from admission.tenant.quota_ledger import NamespaceUsage, no_usage
 from apiserver.meta.resource import Key
+from registry.tenant.quota_keys import AllocationRatios
 from registry.tenant.summary import TenantSummary
 from registry.tenant.tree import BaseTenantTree, ChangedTree, TenantTree, possible_hosts
 
@@ -36,6 +38,10 @@ class PossibleTree(BaseTenantTree):
     def root_host(self) -> str:
         return self._tree.root_host
 
+    @property
+    def ratios(self) -> AllocationRatios:
+        return self._tree.ratios
+
     def get(self, key: Key) -> TenantSummary | None:
         found = self._tree.get(key)
         return found if found is not None else self._children.get(key.namespace, {}).get(key)
@@ -55,16 +61,18 @@ class PossibleTree(BaseTenantTree):
         return (tenant, *(each for claim in claims for each in claim.applied_to(tenant)))
 
 
-def conflicts_with_tree(tree: TenantTree, write: ProposedWrite) -> bool:
+def conflicts_with_tree(tree: TenantTree, write: ProposedWrite, usage: NamespaceUsage = no_usage) -> bool:
     """True if admission rejects the write for what the tree contains."""
     if write.creates and placement_denial(write.key.namespace, tree.by_namespace(write.key.namespace)):
         return True
     if write.sets_host and validate_host_change(tree, write.new, write.old):
         return True
-    return write.sets_quotas and bool(validate_quota_change(tree, write.new, write.old))
+    return write.sets_quotas and bool(validate_quota_change(tree, write.new, write.old, usage))
 
 
-def conflicts_with_claims(tree: TenantTree, claims: Sequence[Claim], write: ProposedWrite) -> bool:
+def conflicts_with_claims(
+    tree: TenantTree, claims: Sequence[Claim], write: ProposedWrite, usage: NamespaceUsage = no_usage
+) -> bool:
     """True if admission would reject the write after some of the claims have been stored. The tree alone allows it."""
     others = [each for each in claims if each.key != write.key]
     if not others:
@@ -72,7 +80,7 @@ def conflicts_with_claims(tree: TenantTree, claims: Sequence[Claim], write: Prop
     if write.needs_record and any(each.wide for each in others):
         return True
     possible = PossibleTree(tree, claims)
-    if write.sets_quotas and validate_quota_change(possible, write.new, write.old):
+    if write.sets_quotas and validate_quota_change(possible, write.new, write.old, usage):
         return True
     return write.sets_host and _host_may_be_taken(possible, others, write)
 

@@ -126,6 +126,6 @@ class TenantDeleter:
             cached = self._cache.peek(tenant.key)
             if cached is None or not self._marks.has_marked(tenant.key):
                 return
-            # otherwise whoever creates a child removes the mark once it has expired
+            # otherwise the next creation of a child removes the mark once it has expired
             with suppress(StatusError):
                 await self._marks.remove(tenant.key, cached.rv)

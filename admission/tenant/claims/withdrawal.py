@@ -10,9 +10,8 @@ from admission.tenant.claims.metrics import ClaimMetrics
 from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
-from apiserver.request.context import RequestContext
+from registry.application.release_backend import ReleaseBackend
 from registry.cluster.interface import HELMRELEASES, ClusterClient
-from registry.generic.backend import Backend
 from registry.names import release_name
 from registry.tenant.convert_errors import TENANTS
 from registry.tenant.summary import summarize
@@ -22,12 +21,12 @@ _logger = logging.getLogger(__name__)
 
 
 class Withdrawal:
-    def __init__(self, *, cluster: ClusterClient, backend: Backend, metrics: ClaimMetrics) -> None:
+    def __init__(self, *, cluster: ClusterClient, backend: ReleaseBackend, metrics: ClaimMetrics) -> None:
         self._cluster = cluster
         self._backend = backend
         self._metrics = metrics
 
-    async def undo(self, write: ProposedWrite, stored: Object, context: RequestContext) -> int:
+    async def undo(self, write: ProposedWrite, stored: Object) -> int:
         """Deletes a created Tenant, or sets its host and quotas back, and returns the resourceVersion of the latter, 0
         if nothing was set back. Raises ServiceUnavailable if the result is not known."""
         self._metrics.withdrawal()
@@ -36,7 +35,7 @@ class Withdrawal:
             if write.creates:
                 await self._delete(write, stored["metadata"]["uid"])
                 return 0
-            return await self._set_back(write, context)
+            return await self._set_back(write)
         except StatusError as e:
             _logger.warning("tenant %s/%s, which another one excludes, cannot be withdrawn: %s", *write.key, e)
             raise errors.ServiceUnavailable("the result of the write is not known", retry_after=1) from e
@@ -46,18 +45,18 @@ class Withdrawal:
         try:
             await self._cluster.delete(HELMRELEASES, namespace, name, options={"preconditions": {"uid": uid}})
         except StatusError as e:
-            # somebody else has deleted it, and perhaps created another one
+            # another client has deleted it, and perhaps created a new one
             if e.code not in (404, 409):
                 raise
 
-    async def _set_back(self, write: ProposedWrite, context: RequestContext) -> int:
+    async def _set_back(self, write: ProposedWrite) -> int:
         assert write.old is not None
         for _ in range(_ATTEMPTS):
             current = await self._backend.read(write.key, live=True)
             if current is None or current["metadata"]["uid"] != write.old.uid:
                 return 0
             found, undone = summarize(current, write.key), dict[str, object]()
-            # a field that somebody else has changed since is left as it is
+            # a field that another client has changed since then is not reverted
             if found.host == write.new.host:
                 undone["host"] = write.old.host
             if found.quotas == write.new.quotas:
@@ -67,7 +66,7 @@ class Withdrawal:
             restored = copy.deepcopy(current)
             restored["spec"] |= undone
             try:
-                stored = await self._backend.update(write.key, restored, current, dry_run=False, context=context)
+                stored = await self._backend.update(write.key, restored, current, dry_run=False)
             except errors.Conflict:
                 # the controllers write the status
                 continue

@@ -63,6 +63,24 @@ def test_an_inherited_host_that_is_too_long_for_a_label_is_rejected() -> None:
     assert "the effective host has 69 characters, and must have no more than 63" in found[0]
 
 
+@pytest.mark.parametrize(
+    ("user", "remedy"),
+    [
+        pytest.param(ADMIN, "choose a shorter name, or set a shorter spec.host", id="who may set a host"),
+        pytest.param(
+            ALICE,
+            "choose a shorter name, or ask a platform administrator to set a shorter spec.host",
+            id="who may not",
+        ),
+    ],
+)
+async def test_the_remedy_for_a_derived_host_fits_who_asks(user: User, remedy: str) -> None:
+    parent = tenant_summary("a" * 46)
+    request = attributes("CREATE", tenant("b" * 10, f"tenant-{'a' * 46}"), user=user)
+    with pytest.raises(errors.Invalid, match=remedy):
+        await TenantHosts(tree=tree_of(parent)).validate(request)
+
+
 @pytest.mark.parametrize(("length", "fits"), [pytest.param(63, True, id="63"), pytest.param(64, False, id="64")])
 def test_a_host_of_its_own_may_have_63_characters(length: int, fits: bool) -> None:
     host = "a" * (length - 31) + "." + "b" * 30
@@ -109,7 +127,9 @@ def test_a_host_change_that_makes_the_host_of_a_descendant_too_long_is_admitted(
 )
 def test_two_tenants_may_not_have_the_same_host(tree: TenantTree, new: TenantSummary, duplicate: str) -> None:
     """VAP-7: no matter whether the hosts are set or inherited."""
-    assert problems(tree, new) == [f'spec.host: Duplicate value: "{duplicate}": another tenant has this host']
+    assert problems(tree, new) == [
+        f'spec.host: Duplicate value: "{duplicate}": another tenant has this host; choose another one'
+    ]
 
 
 def test_a_host_change_that_gives_a_descendant_a_duplicate_host_is_rejected() -> None:
@@ -118,15 +138,21 @@ def test_a_host_change_that_gives_a_descendant_a_duplicate_host_is_rejected() ->
 
     found = problems(tree, tenant_summary("alpha", spec={"host": "a.example"}), old)
 
-    assert found == ['spec.host: Duplicate value: "beta.a.example": another tenant has this host']
+    assert found == ['spec.host: Duplicate value: "beta.a.example": another tenant has this host; choose another one']
 
 
 @pytest.mark.parametrize(
     ("user", "told"),
     [
-        pytest.param(ADMIN, 'spec.host: Duplicate value: "beta.a.example": another tenant has this host', id="may"),
         pytest.param(
-            ALICE, "spec.host: Forbidden: another tenant has a host that a sub-tenant would inherit", id="may not"
+            ADMIN,
+            'spec.host: Duplicate value: "beta.a.example": another tenant has this host; choose another one',
+            id="may",
+        ),
+        pytest.param(
+            ALICE,
+            "spec.host: Forbidden: another tenant has a host that a sub-tenant would inherit; choose another one",
+            id="may not",
         ),
     ],
 )
@@ -150,7 +176,7 @@ def test_a_host_change_may_collide_with_the_own_host_of_a_descendant() -> None:
 
     found = problems(tree, tenant_summary("alpha", spec={"host": "a.example"}), old)
 
-    assert found == ['spec.host: Duplicate value: "c.a.example": another tenant has this host']
+    assert found == ['spec.host: Duplicate value: "c.a.example": another tenant has this host; choose another one']
 
 
 def test_a_tenant_may_take_the_inherited_host_of_its_descendant() -> None:

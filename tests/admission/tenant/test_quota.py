@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from admission.chain import Chain
 from admission.complete_caches import CompleteCaches
-from admission.tenant.quota import TenantQuota, canonical_key, validate_quota_change
+from admission.tenant.quota import TenantQuota, validate_quota_change
 from admission.tenant.tree_lock import TreeGuard
 from apiserver.meta import errors
 from registry import quantity
+from registry.tenant.quota_keys import AllocationRatios, QuotaLimit, comparable_limits
 from registry.tenant.summary import TenantSummary, summarize
 from registry.tenant.tree import TenantTree
 from tests.tenant_objects import attributes, root_summary, tenant, tenant_summary, tree_of
@@ -38,14 +39,14 @@ PARENT = quotas("alpha", cpu=10)
             [PARENT],
             quotas("beta", "tenant-alpha", cpu=11),
             None,
-            ["11 is more than the 10 that is left of the quota of the parent tenant"],
+            ["11 is more than the 10 that are left of the parent's 10"],
             id="more than the parent declares",
         ),
         pytest.param(
             [PARENT, quotas("gamma", "tenant-alpha", cpu="7500m")],
             quotas("beta", "tenant-alpha", cpu=3),
             None,
-            ["3 is more than the 2500m that is left of the quota of the parent tenant"],
+            ["3 is more than the 2500m that are left of the parent's 10"],
             id="more than a sibling leaves over",
         ),
         pytest.param(
@@ -56,13 +57,20 @@ PARENT = quotas("alpha", cpu=10)
             id="as much as a sibling leaves over, in another notation",
         ),
         pytest.param(
+            [quotas("alpha", cpu="1m"), quotas("gamma", "tenant-alpha", cpu="500u")],
+            quotas("beta", "tenant-alpha", cpu="500u"),
+            None,
+            ["500u is more than the 0 that are left of the parent's 1m"],
+            id="amounts that Kubernetes rounds up to thousandths",
+        ),
+        pytest.param(
             [PARENT], quotas("beta", "tenant-alpha", memory="1Ti"), None, [], id="a key that no ancestor declares"
         ),
         pytest.param(
             [PARENT],
             quotas("beta", "tenant-alpha", **{"requests.cpu": 11}),
             None,
-            ["11 is more than the 10 that is left of the quota of the parent tenant"],
+            ["11 is more than the 10 that are left of the parent's 10 of cpu"],
             id="an alias of what the parent declares",
         ),
         pytest.param(
@@ -79,18 +87,43 @@ PARENT = quotas("alpha", cpu=10)
             [quotas("alpha", "tenant-root", **{"requests.storage": 5})],
             quotas("beta", "tenant-alpha", storage=6),
             None,
-            ["6 is more than the 5 that is left of the quota of the parent tenant"],
+            ["6 is more than the 5 that are left of the parent's 5 of requests.storage"],
             id="storage is requests.storage",
         ),
         pytest.param(
             [quotas("alpha", "tenant-root", cpu=10, **{"requests.cpu": 4})],
             quotas("beta", "tenant-alpha", cpu=5),
             None,
-            ["5 is more than the 4 that is left of the quota of the parent tenant"],
+            ["5 is more than the 4 that are left of the parent's 4 of requests.cpu"],
             id="the lesser amount of a key and its alias counts",
         ),
         pytest.param(
-            [PARENT], quotas("beta", "tenant-alpha", **{"limits.cpu": 11}), None, [], id="limits.cpu is no alias of cpu"
+            [PARENT],
+            quotas("beta", "tenant-alpha", **{"limits.cpu": 11}),
+            None,
+            ["11 is more than the 10 that are left of the parent's 10 of cpu"],
+            id="the limits of a quota of cpu",
+        ),
+        pytest.param(
+            [quotas("alpha", memory="64Gi"), quotas("gamma", "tenant-alpha", **{"limits.memory": "32Gi"})],
+            quotas("beta", "tenant-alpha", memory="1Ti"),
+            None,
+            ["1Ti is more than the 32Gi that are left of the parent's 64Gi"],
+            id="the units of the user",
+        ),
+        pytest.param(
+            [quotas("alpha", memory=64 * 2**30)],
+            quotas("beta", "tenant-alpha", memory="1Ti"),
+            None,
+            ["1Ti is more than the 64Gi that are left of the parent's 68719476736"],
+            id="bytes of the parent",
+        ),
+        pytest.param(
+            [quotas("alpha", secrets=3)],
+            quotas("beta", "tenant-alpha", **{"count/secrets": 4}),
+            None,
+            ["4 is more than the 3 that are left of the parent's 3 of secrets"],
+            id="two names of one resource",
         ),
         pytest.param(
             [PARENT],
@@ -103,14 +136,14 @@ PARENT = quotas("alpha", cpu=10)
             [PARENT, tenant_summary("beta", "tenant-alpha")],
             quotas("c", "tenant-alpha-beta", cpu=11),
             None,
-            ["11 is more than the 10 that is left of the quota of the nearest ancestor that declares it"],
+            ["11 is more than the 10 that are left of the 10 of the nearest ancestor that declares it"],
             id="limited by the nearest ancestor that declares the key",
         ),
         pytest.param(
             [PARENT, tenant_summary("beta", "tenant-alpha"), quotas("c", "tenant-alpha-beta", cpu=8)],
             quotas("gamma", "tenant-alpha", cpu=3),
             None,
-            ["3 is more than the 2 that is left of the quota of the parent tenant"],
+            ["3 is more than the 2 that are left of the parent's 10"],
             id="the claim of a nephew whose parent declares nothing",
         ),
         pytest.param(
@@ -166,7 +199,7 @@ PARENT = quotas("alpha", cpu=10)
             [quotas("alpha", cpu=3), quotas("beta", "tenant-alpha", cpu=2), quotas("c", "tenant-alpha-beta", cpu=5)],
             tenant_summary("beta", "tenant-alpha"),
             quotas("beta", "tenant-alpha", cpu=2),
-            ["5 is more than the 3 that is left of the quota of the parent tenant"],
+            ["5 is more than the 3 that are left of the parent's 3"],
             id="removing a quota exposes the claims of its children",
         ),
         pytest.param(
@@ -180,7 +213,7 @@ PARENT = quotas("alpha", cpu=10)
             [quotas("alpha", cpu=3), quotas("beta", "tenant-alpha", cpu="-5")],
             quotas("gamma", "tenant-alpha", cpu=4),
             None,
-            ["4 is more than the 3 that is left of the quota of the parent tenant"],
+            ["4 is more than the 3 that are left of the parent's 3"],
             id="a negative quantity leaves no more to others",
         ),
         pytest.param(
@@ -194,7 +227,7 @@ PARENT = quotas("alpha", cpu=10)
             [quotas("alpha", cpu=0)],
             quotas("beta", "tenant-alpha", cpu="1m"),
             None,
-            ["1m is more than the 0 that is left of the quota of the parent tenant"],
+            ["1m is more than the 0 that are left of the parent's 0"],
             id="zero is a limit",
         ),
     ],
@@ -224,15 +257,16 @@ def test_a_tenant_with_an_irregular_namespace_name_limits_its_children() -> None
 
 def test_the_cost_of_validation_is_linear_in_the_number_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """ATTACK-13: a user who may write one Tenant cannot block the server for everybody else."""
-    many = {f"count/a{n}": "1" for n in range(5_000)}
+    many = {f"count/a{n}.example.org": "1" for n in range(5_000)}
     parent, read = quotas("alpha", **many), 0
 
-    def counting(key: str) -> str:
+    def counting(quotas: Mapping[str, str | int], ratios: AllocationRatios) -> Mapping[str, QuotaLimit]:
         nonlocal read
-        read += 1
-        return canonical_key(key)
+        read += len(quotas)
+        return comparable_limits(quotas, ratios)
 
-    monkeypatch.setattr("admission.tenant.quota.canonical_key", counting)
+    for module in ("quota", "quota_ledger"):
+        monkeypatch.setattr(f"admission.tenant.{module}.comparable_limits", counting)
     tree = tree_of(parent, *(quotas(f"c{n}", "tenant-alpha", **many) for n in range(3)))
     assert len(problems(tree, quotas("beta", "tenant-alpha", **many))) == len(many)
     assert read <= 20 * len(many)

@@ -16,7 +16,9 @@ from admission.chain import ignore_observation
 from apiserver.authorization.authorizer import PrivilegedGroups
 from apiserver.meta.resource import Object
 from apiserver.metrics import Metrics
+from apiserver.patch.media_types import MERGE_PATCH
 from controller.platform.settings import PlatformSettings, ReloadableSettings
+from controller.platform.sources import PlatformSources
 from controller.runtime.apply import ClusterWriter
 from controller.runtime.event_recorder import Event, Recorder, Regarding
 from controller.runtime.manager import ControllerManager
@@ -25,14 +27,17 @@ from controller.runtime.write_gate import OpenGate
 from controller.tenant.managed_objects import ObjectDigests
 from controller.tenant.values_secret_step import InheritedValues
 from registry.cluster.informer_factory import InformerFactory
-from registry.cluster.interface import CLUSTERROLES, HELMRELEASES, MERGE_PATCH, NAMESPACES, SECRETS, ClusterResource
+from registry.cluster.interface import CLUSTERROLES, HELMRELEASES, NAMESPACES, SECRETS, ClusterResource
 from registry.names import CASCADE_ANNOTATION, release_name, stored_key
 from registry.tenant.cluster_roles import TENANT_ROLES
 from registry.tenant.convert import to_tenant
+from tenant_apiserver.wiring.claims import Replica
 from tenant_apiserver.wiring.controllers import ControllerContext, root_controller
-from tenant_apiserver.wiring.tenant_api import tenant_api
+from tenant_apiserver.wiring.platform_package import follow_cluster
+from tenant_apiserver.wiring.publishing import publishing_guard
+from tenant_apiserver.wiring.tenant_api import TenantApiConfig, tenant_api
 from tenant_apiserver.wiring.tenant_controller import tenant_controller
-from tests.fakes import FakeCluster
+from tests.fake_cluster import FakeCluster
 from tests.tenant_objects import ROOT_HOST, release
 
 # FakeCluster creates every object at this time.
@@ -62,6 +67,10 @@ class RecordedEvents(Recorder):
         return [(type_, reason) for tenant, type_, reason, _ in self.all if tenant == name]
 
 
+def _seconds() -> float:
+    return asyncio.get_running_loop().time()
+
+
 class World:
     """`settings` are sections of the platform's settings file."""
 
@@ -72,28 +81,40 @@ class World:
         settings: Mapping[str, Any] | None = None,
         root_host: str = ROOT_HOST,
         without_roles: Sequence[str] = (),
+        enforces_quotas: bool = False,
+        has_replicas: bool = False,
     ) -> None:
-        """`without_roles` are ClusterRoles of tenants that do not exist."""
+        """`without_roles` are ClusterRoles of tenants that do not exist. With `enforces_quotas`, quotas are waited for
+        until a quota controller has put them into effect. With `has_replicas`, other processes may serve Tenants."""
+        metrics = Metrics()
+        replica = Replica(identity="one", namespace="cozy-system", metrics=metrics.registry, clock=_seconds)
         self.cluster = cluster or FakeCluster()
         for role in set(TENANT_ROLES) - set(without_roles):
             if self.cluster.peek(CLUSTERROLES, "", role) is None:
                 self.cluster.add(CLUSTERROLES, {"metadata": {"name": role}})
         self.settings = Settings(PlatformSettings.model_validate(settings or {}))
+        self.sources = PlatformSources(self.settings)
         self.events = RecordedEvents()
         self.now = NOW
         self._tenants = tenant_api(
-            cluster=self.cluster,
-            settings=self.settings,
-            root_host=root_host,
-            authorizer=PrivilegedGroups(),
-            observe=ignore_observation,
-            cluster_admission=lambda _: (),
-            admission_informers=(),
+            TenantApiConfig(
+                cluster=self.cluster,
+                settings=self.settings,
+                root_host=root_host,
+                authorizer=PrivilegedGroups(),
+                observe=ignore_observation,
+                cluster_admission=lambda _: (),
+                admission_informers=(),
+                replica=replica if has_replicas else None,
+            )
         )
+        follow_cluster(self._tenants, self.sources)
         self.tree = self._tenants.tree
         self.writer = ClusterWriter(cluster=self.cluster, gate=OpenGate())
         self._informers = InformerFactory(self.cluster, shared=self._tenants.informers)
-        metrics = Metrics()
+        self.publishing = publishing_guard(
+            tenants=self._tenants, settings=self.settings, informers=self._informers, registry=metrics.registry
+        )
         queues = WorkQueueMetrics(metrics.registry)
         context = ControllerContext(
             cluster=self.cluster, tenants=self._tenants, settings=self.settings, metrics=metrics
@@ -107,6 +128,9 @@ class World:
                 writer=self.writer,
                 queues=queues,
                 recorder=self.events,
+                problems=self.sources,
+                enforces_quotas=enforces_quotas,
+                publishing=self.publishing,
                 now=lambda: self.now,
             ),
             root_controller(context, self.writer, queues),
@@ -116,7 +140,7 @@ class World:
     async def running(self) -> AsyncIterator[None]:
         """Run the informers, and the controllers once all has been observed. Leaves when everything has settled."""
         tasks = [asyncio.create_task(each.run()) for each in self._tenants.informers]
-        tasks.append(asyncio.create_task(self._informers.run()))
+        tasks += [asyncio.ensure_future(run()) for run in (self._informers.run, *self._tenants.tasks.values())]
         await self.settle()
         tasks.append(asyncio.create_task(ControllerManager(controllers=self._controllers).run()))
         try:

@@ -6,7 +6,7 @@ from typing import Any
 
 from registry.cluster.interface import HELMRELEASES, NAMESPACES
 from tests.controller.tenant.tenant_world import World
-from tests.fakes import FakeCluster
+from tests.fake_cluster import FakeCluster
 from tests.virtual_time import virtual
 
 ROOT_SERVICES = [f"namespace.cozystack.io/{service}" for service in ("etcd", "ingress", "monitoring", "seaweedfs")]
@@ -148,7 +148,8 @@ async def test_a_foreign_namespace_is_never_written_until_the_tenant_may_adopt_i
         await world.settle()
         assert world.labels("tenant-alpha")["namespace.cozystack.io/host"] == "alpha.example.org"
         assert world.conditions("alpha") == {
-            "GatewayReady": ("False", "NoGateway"),
+            "AccessReady": ("True", "Reconciled"),
+            "IsolationReady": ("True", "CiliumPolicies"),
             "NamespaceReady": ("True", "Reconciled"),
             "Ready": ("True", "Reconciled"),
         }
@@ -163,6 +164,8 @@ async def test_labels_of_the_charts_namespace_are_not_fought_over() -> None:
     world.cluster.add(NAMESPACES, {"metadata": {"name": "tenant-alpha", **HELM, **chart}})
     async with world.running():
         await world.create("alpha")
+        ready = {"type": "Ready", "status": "True", "reason": "InstallSucceeded", "observedGeneration": 1}
+        await world.edit(HELMRELEASES, "tenant-root", "tenant-alpha", {"status": {"conditions": [ready]}})
         await world.settle()
         labels = world.labels("tenant-alpha")
         assert labels["namespace.cozystack.io/host"] == "chart.example"

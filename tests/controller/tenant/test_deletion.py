@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
 from apiserver.meta import errors
 from apiserver.meta.resource import GroupResource, Key, Object
-from controller.tenant.finalizer import NamespaceDisposition, namespace_disposition
-from controller.tenant.namespace_ownership import record_annotations
-from registry.cluster.interface import HELMRELEASES, NAMESPACES, ROLEBINDINGS, SECRETS, SERVICEACCOUNTS, ClusterResource
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, ClusterResource
 from registry.cluster.object_store import ObjectStore
 from registry.names import FLUX_FINALIZER, TENANT_FINALIZER
 from registry.tenantgateway.types import TENANTGATEWAYS
-from tests.controller.tenant.tenant_world import NOW, World
-from tests.fakes import FakeCluster
-from tests.tenant_objects import release, tenant_summary
+from tests.controller.tenant.tenant_world import World
+from tests.fake_cluster import FakeCluster
+from tests.tenant_objects import release
 from tests.virtual_time import virtual
 
 WAITING_FOR_CHILDREN = "waiting for the deletion of the child tenants in namespace tenant-alpha"
@@ -156,6 +153,22 @@ async def test_messages_of_the_namespace_and_of_flux_are_passed_on() -> None:
         await world.settle()
         assert terminating(world, "alpha")[1].endswith("; x/z in 1 resource instances")
         await world.edit_namespace("tenant-alpha", {"finalizers": None})
+    assert world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-alpha") is None
+
+
+@virtual
+async def test_a_tenant_that_only_finalizers_of_others_hold_names_these() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
+        await set_finalizers(world, "alpha", ["example.org/hold", TENANT_FINALIZER])
+        await world.delete("alpha")
+        await world.settle()
+        assert world.cluster.peek(NAMESPACES, "", "tenant-alpha") is None
+        expected = "everything of the tenant is deleted; finalizers of others remain: example.org/hold"
+        assert terminating(world, "alpha") == ("FinalizersRemain", expected)
+        await set_finalizers(world, "alpha", [])
     assert world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-alpha") is None
 
 
@@ -339,73 +352,3 @@ async def test_deleting_the_root_deletes_no_other_tenant() -> None:
         await set_finalizers(world, "root", [])
     assert world.conditions("alpha")["Ready"] == ("True", "Reconciled")
     assert "deletionTimestamp" not in world.tenant("root")["metadata"]
-
-
-@virtual
-async def test_an_adopted_namespace_stays_and_everything_of_ours_is_removed() -> None:
-    world = World()
-    theirs: Object = {"labels": {"theirs": "x"}, "annotations": {"apps.cozystack.io/adopt": "tenant-root/alpha"}}
-    world.cluster.add(NAMESPACES, {"metadata": {"name": "tenant-alpha", **theirs}})
-    service_account = {"metadata": {"name": "theirs", "namespace": "tenant-alpha"}}
-    world.cluster.add(SERVICEACCOUNTS, service_account)
-    async with world.running():
-        await world.create("alpha", gateway=True, schedulingClass="gold")
-        await world.settle()
-        assert world.content(ROLEBINDINGS, "tenant-alpha", "cozy:tenant:admin")
-        await world.delete("alpha")
-        await world.settle()
-        await world.edit(TENANTGATEWAYS, "tenant-alpha", "cozystack", {"metadata": {"finalizers": None}})
-    after = world.namespace("tenant-alpha")["metadata"]
-    assert (after["labels"], after["annotations"]) == (theirs["labels"], theirs["annotations"])
-    assert "ownerReferences" not in after
-    for res in (ROLEBINDINGS, SECRETS, SERVICEACCOUNTS):
-        found = (await world.cluster.list(res, "tenant-alpha"))["items"]
-        assert [each["metadata"]["name"] for each in found] == (["theirs"] if res == SERVICEACCOUNTS else [])
-    assert world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-alpha") is None
-
-
-ALPHA = tenant_summary("alpha", uid="uid")
-
-
-def namespace(*, uid: str = "uid", recorded: bool = True, **metadata: Any) -> Object:
-    annotations = record_annotations(tenant_summary("alpha", uid=uid), NOW) if recorded else {}
-    return {
-        "metadata": {
-            "name": "tenant-alpha",
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-            "labels": metadata.get("labels", {}),
-            "annotations": {**annotations, **metadata.get("annotations", {})},
-        }
-    }
-
-
-@pytest.mark.parametrize(
-    ("stored", "expected"),
-    [
-        pytest.param(namespace(), NamespaceDisposition.DELETED, id="created for this tenant"),
-        pytest.param(
-            namespace(labels={"app.kubernetes.io/managed-by": "Helm"}),
-            NamespaceDisposition.DELETED,
-            id="created by us for a chart",
-        ),
-        pytest.param(namespace(uid="other"), NamespaceDisposition.RETAINED, id="created for a deleted tenant"),
-        pytest.param(namespace(recorded=False), NamespaceDisposition.RETAINED, id="created by somebody else"),
-        pytest.param(
-            namespace(annotations={"apps.cozystack.io/adopt": "tenant-root/alpha"}),
-            NamespaceDisposition.RETAINED,
-            id="adopted",
-        ),
-        pytest.param(
-            namespace(annotations={"apps.cozystack.io/tenant-namespace-made": "2020-01-01T00:00:00Z"}),
-            NamespaceDisposition.RETAINED,
-            id="a copied record",
-        ),
-        pytest.param(
-            namespace(labels={"platform.cozystack.io/no-delete": "true"}),
-            NamespaceDisposition.PROTECTED,
-            id="protected",
-        ),
-    ],
-)
-def test_a_namespace_created_for_the_tenant_is_deleted_with_it(stored: Object, expected: NamespaceDisposition) -> None:
-    assert namespace_disposition(stored, ALPHA) is expected

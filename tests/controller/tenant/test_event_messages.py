@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller.tenant.event_messages import events_for_conditions
+from controller.tenant.event_messages import events_for_tenant_conditions
 
 
 def condition(type_: str, status: str, reason: str, message: str = "why") -> dict[str, Any]:
@@ -27,7 +27,6 @@ READY = condition("Ready", "True", "Reconciled")
             [("Warning", "X")],
             id="one event for one message",
         ),
-        pytest.param([], [condition("GatewayReady", "False", "NoGateway")], [], id="informational"),
         pytest.param([], [condition("GatewayReady", "Unknown", "Pending")], [], id="unknown"),
         pytest.param([], [condition("HostConflict", "True", "Duplicate")], [("Warning", "HostConflict")], id="problem"),
         pytest.param(
@@ -36,10 +35,14 @@ READY = condition("Ready", "True", "Reconciled")
             [("Normal", "NamespaceRemains")],
             id="the next step of a deletion",
         ),
+        *(
+            pytest.param([], [condition("Terminating", "True", reason)], [("Warning", reason)], id=reason)
+            for reason in ("HasChildTenants", "NamespaceProtected", "Refused")
+        ),
         pytest.param("malformed", [READY], [("Normal", "Reconciled")], id="the previous conditions are malformed"),
     ],
 )
 def test_only_changed_conditions_that_matter_become_events(
     before: object, after: list[dict[str, Any]], expected: list[tuple[str, str]]
 ) -> None:
-    assert [(each.type, each.reason) for each in events_for_conditions(before, after)] == expected
+    assert [(each.type, each.reason) for each in events_for_tenant_conditions(before, after)] == expected

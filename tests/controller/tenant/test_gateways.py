@@ -17,7 +17,7 @@ LABEL = "namespace.cozystack.io/"
 async def test_gateways_are_inherited_and_only_owners_have_a_tenantgateway() -> None:
     """The tenants of seed 000.
 
-    R-066, R-067, R-068, R-069, R-070, R-071, R-072, R-073, R-074, R-082, R-083, R-084, R-085, R-086.
+    R-066 to R-074, R-082 to R-086, R-278, R-279, R-281.
     """
     world = World()
     async with world.running():
@@ -86,7 +86,12 @@ async def test_an_owner_without_a_domain_has_no_tenantgateway_and_a_condition_sa
             for each in world.tenant("alpha")["status"]["conditions"]
             if each["type"] == "TenantGatewayMissing"
         ]
-        assert message == "no Gateway without a domain: neither the tenant nor an ancestor has one"
+        assert message == (
+            "no Gateway without a domain: neither the tenant nor an ancestor has one; set spec.host, or "
+            "publishing.host of the platform settings"
+        )
+        assert world.conditions("alpha")["GatewayReady"] == ("False", "NoApex")
+        assert world.conditions("alpha")["Ready"] == ("False", "NoApex")
         await world.change("alpha", host="alpha.example")
     assert world.content(TENANTGATEWAYS, "tenant-alpha", "cozystack")["spec"]["apex"] == "alpha.example"
     assert "TenantGatewayMissing" not in world.conditions("alpha")

@@ -11,6 +11,7 @@ from apiserver.meta import errors
 from apiserver.meta.resource import GroupResource, Key, Object
 from controller.platform.chart_values import cluster_values
 from controller.tenant.rbac_step import ROLES
+from controller.tenant.reconciler import rejection_message
 from registry.cluster.interface import (
     LIMITRANGES,
     NAMESPACES,
@@ -22,10 +23,11 @@ from registry.cluster.interface import (
 )
 from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.controller.tenant.tenant_world import World
-from tests.fakes import FakeCluster
+from tests.fake_cluster import FakeCluster
 from tests.virtual_time import virtual
 
 CERTIFICATES = "count/certificates.cert-manager.io"
+NOT_ENFORCED = ("False", "NotEnforced")
 
 
 @virtual
@@ -61,12 +63,13 @@ async def test_all_contents_of_a_new_tenants_namespace_are_created_with_one_writ
     assert world.count_writes() == {
         ("create", "helmreleases"): 1,
         ("create", "namespaces"): 1,
+        ("create", "ciliumnetworkpolicies"): 4,
         ("create", "secrets"): 1,
         ("create", "serviceaccounts"): 1,
         ("create", "rolebindings"): 6,
         ("create", "roles"): 1,
         ("create", "tenantgateways"): 1,
-        ("create", "resourcequotas"): 1,
+        ("create", "resourcequotas"): 2,
         ("create", "limitranges"): 1,
         ("patch", "helmreleases"): 1,
     }
@@ -75,9 +78,12 @@ async def test_all_contents_of_a_new_tenants_namespace_are_created_with_one_writ
     assert world.content(SERVICEACCOUNTS, "tenant-alpha", "tenant-alpha")
     assert world.content(LIMITRANGES, "tenant-alpha", "tenant-range-limits")
     assert world.conditions("alpha") == {
+        "AccessReady": ("True", "Reconciled"),
         "GatewayReady": ("Unknown", "Pending"),
+        "IsolationReady": ("True", "CiliumPolicies"),
         "NamespaceReady": ("True", "Reconciled"),
-        "Ready": ("True", "Reconciled"),
+        "QuotaReady": NOT_ENFORCED,
+        "Ready": ("Unknown", "Pending"),
     }
 
 
@@ -187,13 +193,14 @@ async def test_a_quota_has_exactly_the_declared_keys_and_is_deleted_when_none_is
         await world.create("alpha", resourceQuotas={CERTIFICATES: "10", "cpu": 2})
         await world.settle()
         hard = world.content(RESOURCEQUOTAS, "tenant-alpha", "tenant-quota")["spec"]["hard"]
-        assert hard == {CERTIFICATES: "10", "cpu": "2"}
+        assert hard == {CERTIFICATES: "10", "limits.cpu": "2", "requests.cpu": "200m"}
         await world.change("alpha", resourceQuotas={"cpu": None})
         await world.settle()
         hard = world.content(RESOURCEQUOTAS, "tenant-alpha", "tenant-quota")["spec"]["hard"]
         assert hard == {CERTIFICATES: "10"}
         await world.change("alpha", resourceQuotas={CERTIFICATES: None})
     assert world.cluster.peek(RESOURCEQUOTAS, "tenant-alpha", "tenant-quota") is None
+    assert world.cluster.peek(RESOURCEQUOTAS, "tenant-alpha", "tenant-pool") is None
     assert world.cluster.peek(LIMITRANGES, "tenant-alpha", "tenant-range-limits") is None
 
 
@@ -207,78 +214,23 @@ async def test_a_quota_that_somebody_else_created_is_not_deleted() -> None:
     assert world.content(RESOURCEQUOTAS, "tenant-alpha", "tenant-quota")
 
 
-@virtual
-async def test_a_parents_scheduling_class_wins() -> None:
-    world = World()
-    async with world.running():
-        await world.create("alpha")
-        await world.create("beta", "tenant-alpha", schedulingClass="mine")
-        await world.settle()
-        label = "scheduler.cozystack.io/scheduling-class"
-        assert world.labels("tenant-alpha-beta")[label] == "mine"
-        await world.change("alpha", schedulingClass="theirs")
-        await world.settle()
-        assert world.labels("tenant-alpha-beta")[label] == "theirs"
-        assert world.values("tenant-alpha-beta")["_namespace"]["schedulingClass"] == "theirs"
-        await world.change("alpha", schedulingClass="not a label")
-    assert label not in world.labels("tenant-alpha-beta")
-    assert world.conditions("beta", "tenant-alpha")["SchedulingClassInvalid"] == ("True", "NotALabel")
+@pytest.mark.parametrize(
+    ("reason", "remedy"),
+    [
+        ("exceeded quota: tenant-quota, requested: resourcequotas=1", "raise that quota: it also counts what the "),
+        ("a policy of the cluster", "apply the manifests again, or change the policy"),
+    ],
+)
+def test_the_remedy_for_a_rejected_write_fits_its_cause(reason: str, remedy: str) -> None:
+    error = errors.Forbidden(GroupResource("", "resourcequotas"), "tenant-pool", reason)
+    said = rejection_message("quota", error)
+    assert said.startswith("the cluster rejected the quota: ")
+    assert f"; {remedy}" in said
 
 
-@virtual
-async def test_unknown_keys_of_the_roots_secret_reach_every_descendant_with_one_write_each() -> None:
-    world = World()
-    async with world.running():
-        await world.create("alpha")
-        await world.create("beta", "tenant-alpha")
-        await world.create("aside")
-        await world.settle()
-        world.cluster.clear_writes()
-        text = "X2NsdXN0ZXI6IHtidW5kbGU6IGlzcC1mdWxsfQo="  # _cluster: {bundle: isp-full}
-        await world.edit(SECRETS, "tenant-root", "cozystack-values", {"data": {"values.yaml": text}})
-        await world.settle()
-        for namespace in ("tenant-root", "tenant-alpha", "tenant-alpha-beta", "tenant-aside"):
-            assert world.values(namespace)["_cluster"]["bundle"] == "isp-full"
-            assert world.values(namespace)["_cluster"]["solver"] == "http01"
-        # the edit itself, the root's own values, and the three descendants
-        assert world.count_writes() == {("patch", "secrets"): 5}
-        world.cluster.clear_writes()
-        world.configure(publishing={"certificates": {"solver": "dns01"}})
-        await world.settle()
-    assert world.values("tenant-alpha-beta")["_cluster"] == {
-        "bundle": "isp-full",
-        **cluster_values(world.settings.current, "example.org"),
-    }
-    assert world.values("tenant-alpha-beta")["_cluster"]["solver"] == "dns01"
-    assert world.count_writes() == {("patch", "secrets"): 4}
-
-
-@virtual
-async def test_a_malformed_secret_of_the_root_is_not_overwritten_and_a_condition_says_so() -> None:
-    world = World()
-    async with world.running():
-        await world.create("alpha")
-        await world.settle()
-        good = world.values("tenant-alpha")
-        await world.edit(SECRETS, "tenant-root", "cozystack-values", {"data": {"values.yaml": "Ww=="}})
-        await world.settle()
-        assert world.conditions("root")["ValuesReady"] == ("False", "Malformed")
-        assert world.conditions("alpha")["ValuesReady"] == ("False", "Malformed")
-        assert world.values("tenant-alpha") == good
-        await world.edit(SECRETS, "tenant-root", "cozystack-values", {"data": {"values.yaml": None}})
-    assert "ValuesReady" not in world.conditions("root")
-    assert "ValuesReady" not in world.conditions("alpha")
-
-
-@virtual
-async def test_an_immutable_secret_is_replaced() -> None:
-    world = World()
-    async with world.running():
-        await world.create("alpha")
-        await world.settle()
-        await world.edit(SECRETS, "tenant-alpha", "cozystack-values", {"immutable": True, "data": {"values.yaml": ""}})
-    assert world.values("tenant-alpha")["_namespace"]["host"] == "alpha.example.org"
-    assert "immutable" not in world.content(SECRETS, "tenant-alpha", "cozystack-values")
+def test_a_tenant_that_is_too_large_is_to_be_made_smaller() -> None:
+    said = rejection_message("quota", errors.RequestEntityTooLarge("limit is 3145728"))
+    assert said.endswith("limit is 3145728; remove annotations, labels or values of the tenant")
 
 
 @virtual
@@ -287,33 +239,56 @@ async def test_a_rejected_write_does_not_stop_the_other_steps() -> None:
 
     async def reject(verb: str, res: ClusterResource, key: Key) -> None:
         if verb == "create" and res == RESOURCEQUOTAS:
-            raise errors.Forbidden(GroupResource("", "resourcequotas"), key.name, "must be a standard resource")
+            raise errors.Forbidden(GroupResource("", "resourcequotas"), key.name, "a policy of the cluster")
 
     world.cluster.before = reject
     async with world.running():
-        await world.create("alpha", gateway=True, resourceQuotas={"nonsense": "1"})
+        await world.create("alpha", gateway=True, resourceQuotas={"cpu": "1"})
     assert world.conditions("alpha")["QuotaReady"] == ("False", "Refused")
     assert world.content(TENANTGATEWAYS, "tenant-alpha", "cozystack")
 
 
 @virtual
-async def test_an_invalid_quantity_is_skipped_and_a_condition_says_so() -> None:
-    """ATTACK-16: it may have been written to the HelmRelease directly."""
+async def test_an_invalid_key_or_quantity_is_skipped_and_a_condition_says_so() -> None:
+    """ATTACK-16: it may have been written to the HelmRelease directly, or stored by an earlier version."""
     world = World()
     async with world.running():
-        await world.create("alpha", resourceQuotas={"cpu": "1e999999999", "pods": "007"})
+        await world.create("alpha", resourceQuotas={"cpu": "1e999999999", "memry": "1Gi", "pods": "007"})
         await world.settle()
         assert world.content(RESOURCEQUOTAS, "tenant-alpha", "tenant-quota")["spec"]["hard"] == {"pods": "7"}
         assert world.conditions("alpha")["QuotaReady"] == ("False", "InvalidQuantity")
-        assert world.conditions("alpha")["Ready"] == ("True", "Reconciled")
+        assert world.conditions("alpha")["Ready"] == ("False", "InvalidQuantity")
         world.cluster.clear_writes()
         await world.reconcile_all()
         assert world.writes() == []
-        await world.change("alpha", resourceQuotas={"cpu": "-1", "pods": None})
+        await world.change("alpha", resourceQuotas={"cpu": "-1", "memry": None, "pods": None})
         await world.settle()
         assert ("delete", "resourcequotas", "tenant-quota") in world.writes()
         await world.change("alpha", resourceQuotas={"cpu": "1"})
-    assert "QuotaReady" not in world.conditions("alpha")
+    assert world.conditions("alpha")["QuotaReady"] == NOT_ENFORCED
+
+
+@pytest.mark.parametrize(
+    ("quotas", "field"),
+    [
+        pytest.param({"cpu": {}}, "spec.resourceQuotas[cpu]: must be a quantity, and not an object", id="an object"),
+        pytest.param({"cpu": [1]}, "spec.resourceQuotas[cpu]: must be a quantity, and not a list", id="a list"),
+        pytest.param({"cpu": True}, "spec.resourceQuotas[cpu]: must be a quantity, and not a boolean", id="a boolean"),
+        pytest.param(["cpu"], "spec.resourceQuotas: must be an object, and not a list", id="no mapping"),
+        pytest.param("cpu=1", "spec.resourceQuotas: must be an object, and not a string", id="a text"),
+    ],
+)
+@virtual
+async def test_values_of_a_helmrelease_that_are_no_quotas_do_not_vanish(quotas: Any, field: str) -> None:
+    """The API server rejects them: somebody wrote to the HelmRelease."""
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        await world.change("alpha", resourceQuotas=quotas)
+    found = {each["type"]: each for each in world.tenant("alpha")["status"]["conditions"]}
+    assert world.conditions("alpha")["QuotaReady"] == ("False", "InvalidQuantity")
+    assert world.conditions("alpha")["Ready"] == ("False", "InvalidQuantity")
+    assert field in found["QuotaReady"]["message"]
 
 
 @virtual
@@ -394,7 +369,7 @@ async def test_an_event_of_one_tenant_costs_no_reads_of_others() -> None:
             await world.create(f"n{number}")
         await world.settle()
         calls = _record_calls(world.cluster)
-        await world.change("n7", etcd=True)
+        await world.change("n7", host="new.example")
         await world.settle()
     # two patches of the HelmRelease: the change itself, and the status
     assert Counter(calls) == {

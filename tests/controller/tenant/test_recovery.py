@@ -8,10 +8,12 @@ import pytest
 
 from apiserver.meta import errors
 from apiserver.meta.resource import GroupResource, Key
-from registry.cluster.interface import NAMESPACES, ClusterResource
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, ClusterResource
 from tests.controller.tenant.tenant_world import World
-from tests.fakes import FakeCluster
+from tests.fake_cluster import FakeCluster
 from tests.virtual_time import virtual
+
+REFUSED_ALPHA = ("alpha", "Warning", "Refused")
 
 
 @virtual
@@ -42,7 +44,37 @@ async def test_a_rejected_write_is_a_condition_and_is_retried() -> None:
         await world.create("bob")
         await world.settle()
         assert world.conditions("alpha")["NamespaceReady"] == ("False", "Refused")
+        ready = next(each for each in world.tenant("alpha")["status"]["conditions"] if each["type"] == "Ready")
+        assert ready["message"].startswith("the cluster rejected the namespace: ")
+        assert ready["message"].endswith("not for you; apply the manifests again, or change the policy")
         assert world.conditions("bob")["Ready"] == ("True", "Reconciled")
+        rejects = False
+        await world.settle(2000)
+    assert world.conditions("alpha")["Ready"] == ("True", "Reconciled")
+
+
+@virtual
+async def test_a_rejected_change_of_the_tenant_itself_is_an_event() -> None:
+    """No condition can tell, as it is stored in the same object."""
+    cluster = FakeCluster()
+    rejects = True
+
+    async def before(verb: str, res: ClusterResource, key: Key) -> None:
+        if rejects and verb in ("patch", "update") and res == HELMRELEASES:
+            raise errors.RequestEntityTooLarge("limit is 3145728")
+
+    cluster.before = before
+    world = World(cluster)
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
+        told = [note for name, kind, reason, note in world.events.all if (name, kind, reason) == REFUSED_ALPHA]
+        assert told
+        expected = (
+            "the cluster rejected the change of the HelmRelease: Request entity too large: limit is 3145728; "
+            "remove annotations, labels or values of the tenant"
+        )
+        assert set(told) == {expected}
         rejects = False
         await world.settle(2000)
     assert world.conditions("alpha")["Ready"] == ("True", "Reconciled")

@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from apiserver.meta.resource import Object
-from controller.tenant import quota_step as quota
 from controller.tenant import rbac_step as rbac
 from controller.tenant import tenantgateway_step as tenantgateway
 from controller.tenant import values_secret_step as values
@@ -21,6 +20,7 @@ from controller.tenant.namespace_step import (
     scheduling_class_label,
 )
 from controller.tenant.observe import ObservedTenant
+from controller.tenant.quota import rendering as quota
 from controller.tenant.values_secret_step import (
     MalformedValues,
     cluster_block,

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from apiserver.meta.resource import Key, Object
 from controller.runtime.conditions import Finding
-from controller.tenant.helm_ownership import ChartMode
 from controller.tenant.host_conflict_step import host_conflict_findings
 from controller.tenant.namespace_ownership import (
     Ownership,
@@ -32,7 +31,7 @@ from controller.tenant.namespace_step import (
 )
 from controller.tenant.observe import ObservedTenant
 from controller.tenant.root import render_root_namespace, render_root_release
-from controller.tenant.status import fit_beside, render_status
+from controller.tenant.status import fit_beside, render_tenant_status
 from registry.names import FINDINGS_ANNOTATION
 from registry.tenant.convert import to_tenant
 from registry.tenant.release_settings import ReleaseSettings
@@ -289,15 +288,14 @@ def test_each_problem_of_a_host_is_a_finding(changes: dict[str, Any], types: lis
 
 
 READY = Finding("NamespaceReady", "True", "Reconciled", "fine")
-_NO_NAMESPACE = Finding("NamespaceReady", "False", "X")
-_REFUSED = Finding("AccessReady", "False", "Refused", "the cluster rejected the access")
-_ENDING = Finding("Terminating", "True", "NamespaceRemains", "waits")
 
 
 def test_the_tenant_shows_the_status_that_was_written() -> None:
     state = observed(gateway=EffectiveGateway(value=True, namespace="tenant-root"))
     found = release("alpha")
-    found["metadata"]["annotations"] = {FINDINGS_ANNOTATION: orjson.dumps(render_status(state, [READY], NOW)).decode()}
+    found["metadata"]["annotations"] = {
+        FINDINGS_ANNOTATION: orjson.dumps(render_tenant_status(state, [READY], NOW)).decode()
+    }
 
     status = to_tenant(found)["status"]
 
@@ -309,37 +307,12 @@ def test_the_tenant_shows_the_status_that_was_written() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("chart", "finding", "flux_ready", "expected"),
-    [
-        pytest.param("none", READY, None, ("True", "Reconciled"), id="no chart"),
-        pytest.param("none", READY, "False", ("True", "Reconciled"), id="without a chart only ours counts"),
-        pytest.param("flux", READY, "False", None, id="with a chart Flux decides"),
-        pytest.param("flux", READY, None, ("Unknown", "Pending"), id="Flux has not reported yet"),
-        pytest.param("flux", _NO_NAMESPACE, "True", ("False", "X"), id="no namespace, not ready"),
-        pytest.param("none", _REFUSED, None, ("False", "Refused"), id="a write was rejected"),
-        pytest.param("none", _ENDING, None, ("False", "Terminating"), id="being deleted"),
-    ],
-)
-def test_ready_is_ours_or_that_of_flux(
-    chart: ChartMode, finding: Finding, flux_ready: str | None, expected: tuple[str, str] | None
-) -> None:
-    found = release("alpha")
-    if flux_ready:
-        found["status"] = {"conditions": [{"type": "Ready", "status": flux_ready}]}
-
-    status = render_status(observed(release=found), [finding], NOW, chart=chart)
-    ready = [(each["status"], each["reason"]) for each in status["conditions"] if each["type"] == "Ready"]
-
-    assert ready == ([expected] if expected else [])
-
-
 @pytest.mark.parametrize("text", ["", "{", "[]", '"x"', '{"conditions": "x"}'])
 def test_a_malformed_annotation_is_overwritten(text: str) -> None:
     found = release("alpha")
     found["metadata"]["annotations"] = {FINDINGS_ANNOTATION: text}
 
-    status = render_status(observed(release=found), [READY], NOW)
+    status = render_tenant_status(observed(release=found), [READY], NOW)
 
     assert [each["type"] for each in status["conditions"]] == ["NamespaceReady", "Ready"]
 

@@ -6,11 +6,14 @@ from collections import Counter
 
 import pytest
 
-from registry.cluster.interface import HELMRELEASES, NAMESPACES, SECRETS
+from controller.tenant.isolation.chart_policies import CLUSTERWIDE_POLICIES
+from controller.tenant.isolation.policy_kinds import CILIUM_POLICIES
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, NETWORKPOLICIES, SECRETS, ClusterResource
+from tests.controller.tenant.isolation.isolated_world import NAMES, NETWORKS, Cluster
 from tests.controller.tenant.tenant_world import World
 from tests.virtual_time import virtual
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 CHILDREN, GRANDCHILDREN = 10, 99
 SUBTREE = CHILDREN * (1 + GRANDCHILDREN)
 
@@ -23,6 +26,33 @@ async def grow(world: World) -> None:
         for each in range(GRANDCHILDREN):
             await world.create(f"g{each}", f"tenant-alpha-c{number}")
     await world.settle()
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing"),
+    [
+        pytest.param(CILIUM_POLICIES, [], id="Cilium"),
+        pytest.param(NETWORKPOLICIES, [CILIUM_POLICIES, CLUSTERWIDE_POLICIES], id="plain Kubernetes"),
+    ],
+)
+@virtual
+async def test_a_thousand_new_tenants_cost_one_write_per_object(
+    kind: ClusterResource, missing: list[ClusterResource]
+) -> None:
+    """Their network policies included; only HelmReleases have a status as well."""
+    world = World(settings=NETWORKS)
+    Cluster(world, *missing)
+    async with world.running():
+        await world.settle()
+        world.cluster.clear_writes()
+        await grow(world)
+        writes = [write for write in world.cluster.writes if write.resource != HELMRELEASES]
+    assert {write.verb for write in writes} == {"create"}
+    assert set(Counter((write.resource.plural, write.key) for write in writes).values()) == {1}
+    policies = Counter(write.key.namespace for write in writes if write.resource == kind)
+    assert len(policies) == 1 + SUBTREE
+    assert set(policies.values()) == {len(NAMES)}
+    assert world.conditions("g98", "tenant-alpha-c9")["Ready"] == ("True", "Reconciled")
 
 
 @virtual

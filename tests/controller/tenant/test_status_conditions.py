@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from apiserver.meta.resource import Object
+from controller.runtime.conditions import Finding
 from controller.tenant.gateway_ready_step import (
     GATEWAYS,
     ConditionState,
@@ -19,8 +20,9 @@ from controller.tenant.gateway_ready_step import (
 from controller.tenant.observe import ObservedTenant
 from controller.tenant.workloads_ready_step import (
     WORKLOADMONITORS,
-    has_external_address,
+    external_ips,
     is_operational,
+    project_monitor,
     workloads_finding,
 )
 from registry.cluster.interface import SERVICES
@@ -63,7 +65,6 @@ def gateway_state(
 @pytest.mark.parametrize(
     ("owner", "state", "expected"),
     [
-        pytest.param("", gateway_state(), ("False", "NoGateway"), id="no Gateway"),
         pytest.param("tenant-alpha", GatewayState(), ("Unknown", "Pending"), id="its own does not exist yet"),
         pytest.param(
             "tenant-alpha",
@@ -113,10 +114,19 @@ def gateway_state(
 def test_gateway_ready_depends_on_own_listeners_only(
     owner: str, state: GatewayState, expected: tuple[str, str]
 ) -> None:
-    found = gateway_finding(observed(owner), state, lambda hostname: hostname in OWN)
+    found = finding(owner, state)
     assert (found.status, found.reason) == expected
-    if owner:
-        assert owner in found.message
+    assert owner in found.message
+
+
+def finding(owner: str, state: GatewayState) -> Finding:
+    found = gateway_finding(observed(owner), state, lambda hostname: hostname in OWN)
+    assert found is not None
+    return found
+
+
+def test_a_tenant_that_no_gateway_serves_has_no_condition_that_looks_like_a_fault() -> None:
+    assert gateway_finding(observed(""), gateway_state(), lambda hostname: True) is None
 
 
 @pytest.mark.parametrize(
@@ -124,13 +134,19 @@ def test_gateway_ready_depends_on_own_listeners_only(
     [pytest.param(GatewayState(), id="no TenantGateway"), pytest.param(gateway_state(), id="no status")],
 )
 def test_an_owner_reports_that_it_waits_for_its_tenantgateway(state: GatewayState) -> None:
-    found = gateway_finding(observed("tenant-alpha"), state, lambda hostname: hostname in OWN)
-    assert found.message == 'the Gateway of "tenant-alpha": its TenantGateway does not exist yet or has no status'
+    found = finding("tenant-alpha", state)
+    assert found.message == (
+        'the Gateway of "tenant-alpha": its TenantGateway does not exist yet or has no status; '
+        "kubectl -n tenant-alpha describe tgw cozystack"
+    )
 
 
 def test_listeners_that_are_not_ready_are_named_with_the_reason() -> None:
-    found = gateway_finding(observed("tenant-root"), gateway_state(harbor=False), lambda hostname: hostname in OWN)
-    assert found.message == 'the Gateway of "tenant-root": listeners not ready: harbor.alpha.example.org (Late)'
+    found = finding("tenant-root", gateway_state(harbor=False))
+    assert found.message == (
+        'the Gateway of "tenant-root": listeners not ready: harbor.alpha.example.org (Late); '
+        "ask those who administer it"
+    )
 
 
 @pytest.mark.parametrize(
@@ -153,16 +169,22 @@ def test_a_hostname_belongs_to_the_tenant_with_the_longest_domain(hostname: str,
 @pytest.mark.parametrize(
     ("service", "expected"),
     [
-        pytest.param({"type": "LoadBalancer", "ingress": [{"ip": "192.0.2.1"}]}, True, id="an address"),
-        pytest.param({"type": "LoadBalancer", "ingress": [{"hostname": "lb.example"}]}, True, id="a name"),
-        pytest.param({"type": "LoadBalancer", "ingress": []}, False, id="none yet"),
-        pytest.param({"type": "LoadBalancer", "ingress": None}, False, id="null"),
-        pytest.param({"type": "ClusterIP", "ingress": [{"ip": "192.0.2.1"}]}, False, id="no longer a load balancer"),
+        pytest.param({"type": "LoadBalancer", "ingress": [{"ip": "192.0.2.1"}]}, ["192.0.2.1"], id="an address"),
+        pytest.param(
+            {"type": "LoadBalancer", "ingress": [{"ip": "2001:db8::1"}, {"ip": "192.0.2.1"}, {"ip": "192.0.2.1"}]},
+            ["192.0.2.1", "2001:db8::1"],
+            id="several, sorted",
+        ),
+        pytest.param({"type": "LoadBalancer", "ingress": [{"hostname": "lb.example"}]}, [], id="a name is no address"),
+        pytest.param({"type": "LoadBalancer", "ingress": [{"ip": ["x"]}, "x"]}, [], id="malformed"),
+        pytest.param({"type": "LoadBalancer", "ingress": []}, [], id="none yet"),
+        pytest.param({"type": "LoadBalancer", "ingress": None}, [], id="null"),
+        pytest.param({"type": "ClusterIP", "ingress": [{"ip": "192.0.2.1"}]}, [], id="no longer a load balancer"),
     ],
 )
-def test_only_a_load_balancer_with_an_ingress_has_an_external_address(service: dict[str, Any], expected: bool) -> None:
+def test_only_the_ips_of_load_balancers_are_external(service: dict[str, Any], expected: list[str]) -> None:
     obj = {"spec": {"type": service["type"]}, "status": {"loadBalancer": {"ingress": service["ingress"]}}}
-    assert has_external_address(obj) is expected
+    assert list(external_ips(obj)) == expected
 
 
 @pytest.mark.parametrize(
@@ -198,7 +220,8 @@ async def test_external_addresses_are_counted_as_services_change() -> None:
         await world.settle()
         assert world.tenant("alpha")["status"]["externalIPsCount"] == 1
         world.cluster.clear_writes()
-        await world.edit(SERVICES, "tenant-alpha", "b", service("b", ingress=[{"ip": "192.0.2.2"}]))
+        shared = [{"ip": "192.0.2.1"}, {"ip": "192.0.2.2"}, {"hostname": "lb.example"}]
+        await world.edit(SERVICES, "tenant-alpha", "b", service("b", ingress=shared))
         await world.settle()
         assert world.tenant("alpha")["status"]["externalIPsCount"] == 2
         assert world.writes()[1:] == [("patch", "helmreleases", "tenant-alpha")]
@@ -228,6 +251,41 @@ def workload_monitor(name: str, **status: Any) -> Object:
 )
 def test_only_the_operational_field_of_a_workload_monitor_counts(status: dict[str, Any], expected: bool | None) -> None:
     assert is_operational(workload_monitor("db", **status)) is expected
+
+
+def labels(kind: str, name: str = "") -> dict[str, str]:
+    return {"apps.cozystack.io/application.kind": kind, "apps.cozystack.io/application.name": name}
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        pytest.param({}, ("True", ""), id="without labels"),
+        pytest.param(labels("Tenant", "alpha"), ("True", "alpha"), id="of a tenant"),
+        pytest.param(labels("Postgres", "db"), None, id="of another application"),
+    ],
+)
+def test_workload_monitors_of_other_kinds_say_nothing_about_a_tenant(
+    labels: dict[str, str], expected: tuple[str, str] | None
+) -> None:
+    monitor = workload_monitor("db", operational=True)
+    monitor["metadata"]["labels"] = labels
+    assert project_monitor(monitor) == expected
+
+
+@virtual
+async def test_only_monitors_of_the_tenant_itself_make_its_workloads_not_ready() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        for name, of in (("db", labels("Postgres", "db")), ("child", labels("Tenant", "child"))):
+            monitor = workload_monitor(name, operational=False)
+            monitor["metadata"]["labels"] = of
+            world.cluster.add(WORKLOADMONITORS, monitor)
+        await world.settle()
+        assert "WorkloadsReady" not in world.conditions("alpha")
+        await world.edit(WORKLOADMONITORS, "tenant-alpha", "db", {"metadata": {"labels": labels("Tenant", "alpha")}})
+    assert world.conditions("alpha")["WorkloadsReady"] == ("False", "WorkloadsNotOperational")
 
 
 @virtual
@@ -327,7 +385,7 @@ async def test_a_new_problem_is_reported_in_one_event() -> None:
         await world.reconcile_all()
         assert world.events.of("alpha")[1:] == [("Warning", "HostConflict")]
         await world.change("bob", host="y.example")
-    assert world.events.of("alpha")[2:] == []
+    assert world.events.of("alpha")[2:] == [("Normal", "Reconciled")]
     successor = World(world.cluster)
     async with successor.running():
         pass

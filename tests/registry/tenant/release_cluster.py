@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any, cast
 
 from apiserver.meta import errors
@@ -12,11 +13,11 @@ from apiserver.meta.resource import GroupKind, GroupResource, Key, Object
 from apiserver.request.context import RequestContext
 from apiserver.request.options import DeleteOptions
 from apiserver.storage.watch_cache import WatchCache
+from registry.application.release_cache import ReleaseCache, trim_release
 from registry.cluster.interface import HELMRELEASES, ClusterResource, ClusterUnreachable
 from registry.names import release_name
-from registry.tenant.release_cache import ReleaseCache, trim_release
 from registry.tenant.release_settings import ReleaseSettings
-from registry.tenant.storage import ReleaseBackend
+from registry.tenant.storage import TenantBackend
 from registry.tenant.types import tenant_resource
 from registry.tenant.watch_feed import TenantFeed
 from tests.run_coroutine import run_coroutine
@@ -139,7 +140,7 @@ class World:
         self.retries = 0
         self.feed = TenantFeed(resource=resource, cache=self.cache, retry=self._retry)
         run_coroutine(self.feed.replace([], self.cluster.rv))
-        self.backend = ReleaseBackend(
+        self.backend = TenantBackend(
             cluster=cast(Any, self.cluster),
             cache=self.cache,
             feed=self.feed,
@@ -160,7 +161,7 @@ class World:
         return await self.backend.delete(KEY, current, options, context=CONTEXT)
 
 
-CONTEXT = cast(RequestContext, None)
+CONTEXT = cast(RequestContext, SimpleNamespace(info=SimpleNamespace(verb="update")))
 
 
 def tenant(**spec: Any) -> Object:

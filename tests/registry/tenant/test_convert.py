@@ -1,72 +1,18 @@
+"""A Tenant is converted to a HelmRelease and back."""
+
 from __future__ import annotations
 
 import copy
-import string
 from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from apiserver.meta.resource import Object
+from apiserver.meta.object_meta import ANNOTATIONS_LIMIT
 from registry import names
+from registry.application.release_metadata import mark_unconfirmed
 from registry.tenant.convert import NotATenant, selectable_labels, tenant_key, to_release, to_tenant, unreadable_paths
-from registry.tenant.release_settings import ReleaseSettings
-
-SETTINGS = ReleaseSettings()
-DEFAULTS = {
-    "host": "",
-    "etcd": False,
-    "monitoring": False,
-    "ingress": False,
-    "seaweedfs": False,
-    "computeplane": False,
-    "schedulingClass": "",
-    "resourceQuotas": {},
-}
-
-
-def tenant(**changes: Any) -> Object:
-    return {
-        "apiVersion": "apps.cozystack.io/v1alpha1",
-        "kind": "Tenant",
-        "metadata": {"name": "alice", "namespace": "tenant-root", **changes.pop("metadata", {})},
-        "spec": {**DEFAULTS, **changes.pop("spec", {})},
-        **changes,
-    }
-
-
-def release(**changes: Any) -> Object:
-    """A HelmRelease with many fields that a Tenant does not show."""
-    metadata = {
-        "name": "tenant-alice",
-        "namespace": "tenant-root",
-        "uid": "u-1",
-        "resourceVersion": "41",
-        "generation": 3,
-        "creationTimestamp": "2026-01-01T00:00:00Z",
-        "labels": {
-            names.APPLICATION_KIND_LABEL: "Tenant",
-            names.APPLICATION_GROUP_LABEL: "apps.cozystack.io",
-            names.APPLICATION_NAME_LABEL: "alice",
-            names.SHARD_LABEL: "another",
-            "apps.cozystack.io-team": "x",
-            "foreign": "label",
-        },
-        "annotations": {"foreign.example/a": "1", "apps.cozystack.io-note": "hello"},
-        "finalizers": [names.FLUX_FINALIZER, "example.org/hold", names.TENANT_FINALIZER],
-        "ownerReferences": [{"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "u-0"}],
-        **changes.pop("metadata", {}),
-    }
-    spec = {"suspend": True, "chartRef": {"name": "mine"}, "values": {"etcd": True, "_cluster": {"a": 1}, "own": [1]}}
-    return {
-        "apiVersion": "helm.toolkit.fluxcd.io/v2",
-        "kind": "HelmRelease",
-        "metadata": metadata,
-        "spec": {**spec, **changes.pop("spec", {})},
-        **changes,
-    }
+from tests.registry.tenant.converted_objects import DEFAULTS, SETTINGS, release, tenant
 
 
 def test_a_new_tenant_is_stored_like_in_cozystack() -> None:
@@ -119,7 +65,21 @@ def test_a_tenant_shows_only_its_own_part_of_the_helmrelease() -> None:
             "ownerReferences": [{"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "u-0"}],
         },
         "spec": {**DEFAULTS, "etcd": True},
-        "status": {"namespace": "tenant-alice", "version": "0.1.0+abc"},
+        "status": {
+            "namespace": "tenant-alice",
+            "observedGeneration": -1,
+            "version": "0.1.0+abc",
+            "conditions": [
+                {
+                    "type": "Ready",
+                    "status": "Unknown",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                    "reason": "Progressing",
+                    "message": "no controller has looked at the tenant yet; if that lasts, check that a "
+                    "tenant-apiserver runs controllers",
+                }
+            ],
+        },
     }
 
 
@@ -235,9 +195,10 @@ def test_findings_of_the_reconciler_override_the_status_of_helm() -> None:
     findings = {
         "host": {"value": "alice.example.org", "namespace": "tenant-root", "later": 1},
         "gateway": {"value": True, "namespace": "tenant-root"},
+        "services": {"etcd": "tenant-root", "later": "x"},
         "conditions": [
-            {"type": "Ready", "status": "True", "reason": "Ours"},
-            {"type": "HostConflict", "status": "True"},
+            {"type": "Ready", "status": "True", "reason": "Ours", "observedGeneration": 3},
+            {"type": "HostConflict", "status": "True", "observedGeneration": 3},
         ],
         "externalIPsCount": 2,
     }
@@ -254,11 +215,13 @@ def test_findings_of_the_reconciler_override_the_status_of_helm() -> None:
     assert "annotations" not in shown["metadata"]
     assert shown["status"] == {
         "namespace": "tenant-alice",
+        "observedGeneration": 3,
         "host": {"value": "alice.example.org", "namespace": "tenant-root"},
         "gateway": {"value": True, "namespace": "tenant-root"},
+        "services": {"etcd": "tenant-root"},
         "conditions": [
-            {"type": "HostConflict", "status": "True"},
-            {"type": "Ready", "status": "True", "reason": "Ours"},
+            {"type": "HostConflict", "status": "True", "observedGeneration": 3},
+            {"type": "Ready", "status": "True", "reason": "Ours", "observedGeneration": 3},
             {"type": "Released", "status": "True"},
         ],
         "externalIPsCount": 2,
@@ -270,7 +233,7 @@ def test_findings_of_the_reconciler_override_the_status_of_helm() -> None:
 )
 def test_invalid_findings_are_ignored(text: str) -> None:
     stored = release(metadata={"annotations": {names.FINDINGS_ANNOTATION: text}})
-    assert to_tenant(stored)["status"] == {"namespace": "tenant-alice"}
+    assert to_tenant(stored)["status"] == to_tenant(release())["status"]
 
 
 def test_managed_fields_are_stored_in_a_hidden_annotation() -> None:
@@ -294,6 +257,26 @@ def test_managed_fields_are_dropped_if_annotations_would_be_too_large() -> None:
     wanted = tenant(metadata={"annotations": {"large": "y" * 100_000}, "managedFields": managed})
     assert to_tenant(to_release(wanted, None, SETTINGS))["metadata"]["annotations"] == {"large": "y" * 100_000}
     assert "managedFields" not in to_tenant(to_release(wanted, None, SETTINGS))["metadata"]
+
+
+def test_an_unconfirmed_write_is_marked_until_the_next_one_replaces_the_mark() -> None:
+    key = names.UNCONFIRMED_ANNOTATION
+    stored = to_release(tenant(), None, SETTINGS)
+    mark_unconfirmed(stored, "one-1")
+    assert stored["metadata"]["annotations"][key] == "one-1"
+    assert "annotations" not in to_tenant(stored)["metadata"]
+    assert to_release(to_tenant(stored), stored, SETTINGS)["metadata"]["annotations"][key] == "one-1"
+    mark_unconfirmed(stored, "two-7")
+    assert stored["metadata"]["annotations"][key] == "two-7"
+    forged = to_release(tenant(metadata={"annotations": {key: "mine"}}), None, SETTINGS)
+    assert key not in forged["metadata"]["annotations"]
+
+
+def test_annotations_of_the_user_that_leave_no_room_keep_the_mark_out() -> None:
+    user = {"large": "y" * (ANNOTATIONS_LIMIT - len(names.USER_KEY_PREFIX) - len("large") - 10)}
+    stored = to_release(tenant(metadata={"annotations": user}), None, SETTINGS)
+    mark_unconfirmed(stored, "one-1")
+    assert names.UNCONFIRMED_ANNOTATION not in stored["metadata"]["annotations"]
 
 
 def test_a_user_cannot_set_keys_of_the_platform() -> None:
@@ -324,74 +307,3 @@ def test_the_app_version_is_stored_and_can_be_cleared() -> None:
     assert to_tenant(stored)["appVersion"] == "1.2.3"
     cleared = to_release(tenant(), stored, SETTINGS)
     assert "appVersion" not in to_tenant(cleared)
-
-
-_NAME_PART = st.text(string.ascii_letters + string.digits + "-_.", min_size=1, max_size=63).filter(
-    lambda text: text[0].isalnum() and text[-1].isalnum()
-)
-_PREFIX = st.lists(st.from_regex(r"[a-z]([-a-z0-9]{0,40}[a-z0-9])?", fullmatch=True), min_size=1, max_size=6).map(
-    ".".join
-)
-_LEGAL_KEY = st.one_of(_NAME_PART, st.builds("{}/{}".format, _PREFIX.filter(lambda text: len(text) <= 253), _NAME_PART))
-_MAP = st.dictionaries(_LEGAL_KEY, st.text(max_size=8), min_size=1, max_size=5)
-_FINALIZERS = st.lists(_LEGAL_KEY, min_size=1, max_size=3, unique=True)
-_SPEC = st.fixed_dictionaries(
-    {
-        "host": st.sampled_from(["", "a.example"]),
-        **dict.fromkeys(names.SERVICE_FLAGS, st.booleans()),
-        "schedulingClass": st.sampled_from(["", "fast"]),
-        "resourceQuotas": st.dictionaries(
-            _NAME_PART, st.one_of(st.integers(0, 9), st.sampled_from(["1", "2Gi"])), max_size=3
-        ),
-    },
-    optional={"gateway": st.booleans()},
-)
-_METADATA = st.fixed_dictionaries({}, optional={"labels": _MAP, "annotations": _MAP, "finalizers": _FINALIZERS})
-
-
-@given(_METADATA, _SPEC)
-def test_a_tenant_round_trips_through_its_helmrelease(metadata: Object, spec: Object) -> None:
-    wanted = tenant(metadata=metadata, spec=spec)
-    assert to_tenant(to_release(wanted, None, SETTINGS)) == {**wanted, "status": {"namespace": "tenant-alice"}}
-
-
-@given(_METADATA, _SPEC, _METADATA, _SPEC)
-def test_an_update_changes_the_tenant_and_preserves_everything_else(
-    metadata: Object, spec: Object, new_metadata: Object, new_spec: Object
-) -> None:
-    stored = to_release(tenant(metadata=metadata, spec=spec), release(), SETTINGS)
-    wanted = tenant(metadata=new_metadata, spec=new_spec)
-    written = to_release(wanted, stored, SETTINGS)
-    shown = to_tenant(written)
-    assert shown["spec"] == wanted["spec"]
-    assert {field: shown["metadata"].get(field) for field in ("labels", "annotations", "finalizers")} == {
-        field: new_metadata.get(field) for field in ("labels", "annotations", "finalizers")
-    }
-    assert to_release(shown, written, SETTINGS) == written
-    assert written["metadata"]["labels"]["foreign"] == "label"
-    assert written["metadata"]["annotations"]["foreign.example/a"] == "1"
-    assert written["spec"]["values"]["_cluster"] == {"a": 1}
-    assert written["spec"]["suspend"] is True
-    assert [each for each in written["metadata"]["finalizers"] if each in names.HIDDEN_FINALIZERS] == [
-        names.FLUX_FINALIZER,
-        names.TENANT_FINALIZER,
-    ]
-
-
-_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@given(
-    st.dictionaries(st.sampled_from([*DEFAULTS, "gateway", "_x"]), _JSON) | _JSON,
-    st.dictionaries(st.sampled_from(["conditions", "lastAttemptedRevision"]), _JSON) | _JSON,
-    st.dictionaries(st.sampled_from(["host", "gateway", "conditions", "externalIPsCount"]), _JSON) | _JSON,
-)
-def test_any_stored_values_can_be_read_and_written_back(values: Any, status: Any, findings: Any) -> None:
-    annotations = {names.FINDINGS_ANNOTATION: orjson.dumps(findings).decode()}
-    stored = release(metadata={"annotations": annotations}, spec={"values": values}, status=status)
-    unreadable_paths(stored)
-    assert to_release(to_tenant(stored), stored, SETTINGS) == stored

@@ -26,7 +26,7 @@ async def test_create_returns_the_tenant_as_stored(world: World) -> None:
     created = await world.create(tenant(host=""))
     assert created["metadata"]["resourceVersion"] == "11"
     assert created["metadata"]["uid"] == "u-tenant-alice"
-    assert created["status"] == {"namespace": "tenant-alice"}
+    assert (created["status"]["namespace"], created["status"]["observedGeneration"]) == ("tenant-alice", -1)
     assert world.cluster.writes == ["create tenant-apiserver"]
 
 

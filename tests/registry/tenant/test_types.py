@@ -52,12 +52,13 @@ def test_quotas_are_int_or_string_and_conditions_a_map_by_type() -> None:
 def test_a_table_row_has_a_cell_for_each_column_with_the_effective_values() -> None:
     resource = tenant_resource()
     shown = {
-        "spec": {"host": "", "etcd": True},
+        "spec": {"host": "", "etcd": True, "resourceQuotas": {"memory": "8Gi", "cpu": 4}},
         "status": {
             "namespace": "tenant-a",
-            "version": "1",
+            "version": "0.1.0+abcdef",
             "host": {"value": "a.example.org", "namespace": "tenant-root"},
             "gateway": {"value": True, "namespace": "tenant-root"},
+            "services": {"monitoring": "tenant-root", "etcd": "tenant-a"},
             "conditions": [{"type": "Released", "status": "False"}, {"type": "Ready", "status": "True"}],
         },
     }
@@ -67,14 +68,29 @@ def test_a_table_row_has_a_cell_for_each_column_with_the_effective_values() -> N
         "Namespace": "tenant-a",
         "Host": "a.example.org",
         "Gateway": "tenant-root",
-        "Version": "1",
-        "Etcd": True,
-        "Monitoring": False,
-        "Ingress": False,
-        "SeaweedFS": False,
-        "Computeplane": False,
+        "Services": "etcd=tenant-a,monitoring=tenant-root",
+        "Version": "abcdef",
+        "Quota": "cpu=4,memory=8Gi",
     }
-    assert resource.cells({})[:4] == ("Unknown", "", "", "")
+    assert resource.cells({}) == ("Unknown", "", "", "", "", "", "")
+
+
+@pytest.mark.parametrize(
+    ("version", "shown"),
+    [
+        pytest.param("0.1.0+abc", "abc", id="the build"),
+        pytest.param("0.1.0", "0.1.0", id="no build"),
+        pytest.param("0.1.0+", "0.1.0+", id="an empty build"),
+    ],
+)
+def test_a_table_shows_the_build_of_the_version(version: str, shown: str) -> None:
+    assert tenant_resource().cells({"status": {"version": version}})[5] == shown
+
+
+def test_a_table_shows_own_services_before_the_first_look_and_the_first_five_quotas() -> None:
+    spec = {"etcd": True, "resourceQuotas": {f"r{number}": number for number in range(6)}}
+    row = tenant_resource().cells({"spec": spec, "status": {"namespace": "tenant-a"}})
+    assert row[4:] == ("etcd=tenant-a", "", "r0=0,r1=1,r2=2,r3=3,r4=4,...")
 
 
 def test_a_model_becomes_a_schema_without_references_and_nulls() -> None:

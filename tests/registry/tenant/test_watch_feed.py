@@ -5,8 +5,10 @@ import copy
 import pytest
 
 from apiserver.meta.resource import Key
+from registry.application.release_metadata import mark_unconfirmed
 from registry.names import DELETION_MARK_ANNOTATION
 from registry.tenant.convert import to_release
+from registry.tenant.readiness import unreadable_status
 from registry.tenant.release_settings import ReleaseSettings
 from tests.registry.tenant.release_cluster import KEY, World, tenant
 
@@ -54,7 +56,7 @@ async def test_a_helmrelease_that_cannot_be_converted_stays_visible(world: World
     world.cluster.deliver(world.feed)
     found = await world.backend.read(KEY, live=False)
     assert found is not None
-    assert found["status"] == {"namespace": "tenant-alice"}
+    assert found["status"] == unreadable_status("tenant-alice")
 
 
 async def test_another_helmrelease_only_advances_the_version(world: World) -> None:
@@ -90,3 +92,16 @@ async def test_a_deletion_mark_ends_with_the_helmrelease(world: World) -> None:
     world.cluster.remove(KEY)
     world.cluster.deliver(world.feed)
     assert world.feed.deletion_marks == {}
+
+
+async def test_the_mark_of_an_unconfirmed_write_is_noted_as_long_as_the_helmrelease_has_it(world: World) -> None:
+    marked = to_release(tenant(), None, ReleaseSettings())
+    mark_unconfirmed(marked, "one-1")
+    world.cluster.put(marked)
+    world.cluster.deliver(world.feed)
+    assert world.feed.unconfirmed == {KEY: "one-1"}
+    await world.feed.replace(list(world.cluster.objects.values()), world.cluster.rv)
+    assert world.feed.unconfirmed == {KEY: "one-1"}
+    world.cluster.remove(KEY)
+    world.cluster.deliver(world.feed)
+    assert world.feed.unconfirmed == {}

@@ -1,11 +1,10 @@
-"""What is written for a write of a host or a quota, and what happens if something fails on the way."""
+"""A write of a host or a quota is claimed first, and every failure on the way leaves a consistent state."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -13,20 +12,26 @@ import pytest
 from admission.tenant.claims import claim_codec
 from admission.tenant.claims.claim import EXPIRY_SECONDS, WRITE_SECONDS, Claim, ClaimsDocument, Outcome
 from apiserver.meta import errors
-from apiserver.meta.errors import StatusError
-from apiserver.meta.resource import GroupResource, Key, Object
+from apiserver.meta.resource import GroupResource, Key
 from registry.cluster.interface import HELMRELEASES, LEASES, ClusterResource, ClusterUnreachable
-from registry.names import CLAIMS_ANNOTATION, DELETION_MARK_ANNOTATION
-from tests.admission.tenant.claims.two_replicas import World, change, create, delete, running
+from registry.names import CLAIMS_ANNOTATION
+from tests.admission.tenant.claims.two_replicas import (
+    TRAILING_SECONDS,
+    World,
+    change,
+    create,
+    delete,
+    failing,
+    outcome,
+    running,
+)
 from tests.tenant_objects import release
 from tests.virtual_time import virtual
 
 A, B = Key("tenant-root", "a"), Key("tenant-root", "b")
 NAMESPACE, LEASE = "cozy-system", "tenant-apiserver-claims"
-TRAILING_SECONDS = 1.5
 HOST = {"host": "x.example"}
 PARENT = release("p", spec={"resourceQuotas": {"cpu": "20"}})
-CallHook = Callable[[str, ClusterResource, Key], Awaitable[None]]
 
 
 def lease_writes(world: World) -> int:
@@ -47,23 +52,6 @@ def put_lease(world: World, text: str) -> None:
 def claim_of_another(**fields: Any) -> Claim:
     values = {"id": "three-1", "holder": "three", "key": B, "base": 1, "creates": True}
     return Claim(**{**values, "outcomes": (Outcome(host="x.example"),), **fields})
-
-
-async def outcome(call: Awaitable[Object]) -> int:
-    """The code of the response."""
-    try:
-        await call
-    except StatusError as e:
-        return e.code
-    return 200
-
-
-def failing(verb: str, res: ClusterResource, error: StatusError) -> CallHook:
-    async def fail(called: str, called_res: ClusterResource, key: Key) -> None:
-        if (called, called_res) == (verb, res):
-            raise error
-
-    return fail
 
 
 @virtual
@@ -292,89 +280,6 @@ async def test_a_dry_run_is_judged_and_writes_neither_claim_nor_mark() -> None:
         assert await outcome(server.create(Key("tenant-root", "c"), {"host": "y.example"}, dry_run=True)) == 429
 
 
-def mark_of(world: World, name: str) -> str | None:
-    found = world.cluster.peek(HELMRELEASES, "tenant-root", f"tenant-{name}")
-    assert found is not None
-    mark: str | None = (found["metadata"].get("annotations") or {}).get(DELETION_MARK_ANNOTATION)
-    return mark
-
-
-@virtual
-async def test_a_deletion_marks_the_tenant_first_and_takes_two_writes() -> None:
-    async with running(release("p")) as world:
-        await delete("p").send(world.servers[0])
-        assert [write.verb for write in world.cluster.writes] == ["patch", "delete"]
-
-
-@virtual
-async def test_a_mark_is_not_shown_to_clients() -> None:
-    async with running(release("p", finalizer=True)) as world:
-        server = world.servers[0]
-        assert (await delete("p").send(server))["metadata"]["deletionTimestamp"]
-        assert mark_of(world, "p")
-        shown = server.cache.peek(Key("tenant-root", "p"))
-        assert shown is not None
-        assert DELETION_MARK_ANNOTATION not in str(shown.object())
-
-
-@virtual
-async def test_a_tenant_with_a_mark_gets_no_children_until_the_mark_expires() -> None:
-    async with running(release("p")) as world:
-        one = world.servers[0]
-        marked = world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-p")
-        assert marked is not None
-        marked["metadata"]["annotations"] = {DELETION_MARK_ANNOTATION: "killed-1"}
-        await world.cluster.update(HELMRELEASES, marked)
-        assert await outcome(create("a", "tenant-p").send(one)) == 429
-        began = asyncio.get_running_loop().time()
-        await create("a", "tenant-p").send_until_decided(one)
-        assert asyncio.get_running_loop().time() - began < EXPIRY_SECONDS + 2
-        assert mark_of(world, "p") is None
-
-
-@virtual
-async def test_a_deletion_that_fails_removes_its_mark() -> None:
-    async with running(release("p")) as world:
-        server = world.servers[0]
-        world.cluster.before = failing("delete", HELMRELEASES, errors.BadRequest("refused by the cluster"))
-        assert await outcome(delete("p").send(server)) == 400
-        world.cluster.before = None
-        await asyncio.sleep(TRAILING_SECONDS)
-        assert mark_of(world, "p") is None
-        assert await outcome(create("a", "tenant-p").send(server)) == 200
-
-
-@virtual
-async def test_a_child_that_is_found_after_the_mark_keeps_the_tenant_and_removes_the_mark() -> None:
-    async with running(release("p")) as world:
-
-        async def add_child(verb: str, res: ClusterResource, key: Key) -> None:
-            if verb == "patch" and world.cluster.peek(HELMRELEASES, "tenant-p", "tenant-c") is None:
-                world.cluster.add(HELMRELEASES, release("c", "tenant-p"))
-
-        world.cluster.before = add_child
-        assert await outcome(delete("p").send(world.servers[0])) == 409
-        assert mark_of(world, "p") is None
-
-
-@virtual
-async def test_a_child_that_is_stored_after_the_mark_does_not_keep_the_tenant() -> None:
-    async with running(release("p")) as world:
-        with world.turns.events_held("one"):
-            deleting = asyncio.ensure_future(outcome(delete("p").send(world.servers[0])))
-            await asyncio.sleep(1)
-            # its replica withdraws it
-            world.cluster.add(HELMRELEASES, release("c", "tenant-p"))
-        assert await deleting == 200
-
-
-@virtual
-async def test_simultaneous_deletions_of_one_tenant_on_two_replicas_end() -> None:
-    async with running(release("p")) as world:
-        codes = await asyncio.gather(*(outcome(delete("p").send(server)) for server in world.servers))
-        assert sorted(codes) == [200, 404]
-
-
 @virtual
 async def test_a_create_whose_event_does_not_arrive_is_reported_as_unknown_and_judged_later() -> None:
     async with running() as world:
@@ -417,12 +322,3 @@ async def test_a_withdrawn_host_is_set_back_although_somebody_else_has_changed_t
         assert [(each.host, dict(each.quotas)) for each in world.stored() if each.key == A] == [
             ("a.example", {"cpu": "2"})
         ]
-
-
-@virtual
-async def test_a_second_deletion_needs_no_mark() -> None:
-    async with running(release("p", finalizer=True)) as world:
-        await delete("p").send(world.servers[0])
-        world.cluster.clear_writes()
-        await delete("p").send(world.servers[0])
-        assert [write.verb for write in world.cluster.writes] == ["delete"]

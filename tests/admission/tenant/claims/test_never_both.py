@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 from tests.admission.tenant.claims.two_replicas import Call, World, change, check_consistent, create, delete, running
-from tests.faults.sizes import size
+from tests.faults.support.sizes import size
 from tests.tenant_objects import release
 from tests.virtual_time import run_virtual
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from admission.tenant.claims.claim import Claim, Outcome, ProposedWrite
 from admission.tenant.claims.possible_tree import PossibleTree, conflicts_with_claims, conflicts_with_tree
-from admission.tenant.quota import Ledger
+from admission.tenant.quota_ledger import Ledger
 from apiserver.meta.resource import Key
+from registry.tenant.quota_keys import NANO
 from registry.tenant.summary import TenantSummary
 from registry.tenant.tree import TenantTree, possible_hosts
 from tests.tenant_objects import names, tenant_summary, tree_of
@@ -162,6 +163,31 @@ def test_a_write_is_held_by_claims_that_could_exclude_it(
     assert verdict == expected
 
 
+@pytest.mark.parametrize(
+    ("used", "expected"),
+    [
+        pytest.param(0, "admitted", id="nothing is used"),
+        pytest.param(1, "admitted", id="enough is left for both"),
+        pytest.param(2, "held", id="not enough is left for both"),
+        pytest.param(4, "rejected", id="nothing is left"),
+    ],
+)
+def test_what_is_used_already_is_left_for_neither_of_two_writes(used: int, expected: str) -> None:
+    """Each of two replicas finds that one of the two fits."""
+
+    def usage(namespace: str) -> Mapping[str, int]:
+        return {"limits.cpu": used * NANO} if namespace == "tenant-p-lowered" else {}
+
+    tree = tree_of(P4, quota("lowered", "tenant-p", cpu=0))
+    write, other = creating(quota("a", "tenant-p", cpu="1500m")), created(quota("b", "tenant-p", cpu="1500m"))
+
+    if conflicts_with_tree(tree, write, usage):
+        verdict = "rejected"
+    else:
+        verdict = "held" if conflicts_with_claims(tree, [other], write, usage) else "admitted"
+    assert verdict == expected
+
+
 def tree_with(*tenants: TenantSummary) -> TenantTree:
     return tree_of(*tenants)
 
@@ -180,7 +206,10 @@ def test_of_several_alternatives_the_one_counts_that_leaves_the_least() -> None:
     grandchild = quota("c", "tenant-p-a", cpu=2)
     possible = PossibleTree(tree_with(P4, A3, grandchild), [changed(P4, P2), changed(A3, a_without)])
     ledger = Ledger(possible)
-    assert ledger.least(P4) == {"requests.cpu": 2 * 10**9}
+    assert {key: limit.amount for key, limit in ledger.least(P4).items()} == {
+        "limits.cpu": 2 * 10**9,
+        "requests.cpu": 2 * 10**9,
+    }
     # what it declares, and what its child declares if it declares nothing any more
     assert ledger.claimed_below(P4, {"requests.cpu"}) == {"requests.cpu": 5 * 10**9}
     limits = [(each.key.name, keys) for each, keys in ledger.limits(grandchild, {"requests.cpu"})]

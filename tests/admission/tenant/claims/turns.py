@@ -1,4 +1,4 @@
-"""Decides at every call to a cluster, and at every response and event, which of several replicas goes on."""
+"""Decides at every call to a cluster, and at every response and event, which of several replicas continues."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import aclosing, contextmanager
 from typing import Any, TypeVar
 
 from registry.cluster.interface import ClusterResource, WatchEvent
-from tests.fakes import FakeCluster
+from tests.fake_cluster import FakeCluster
 from tests.virtual_time import VirtualLoop
 
 T = TypeVar("T")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -17,27 +17,29 @@ from admission.tenant.quota import validate_quota_change
 from apiserver import rest
 from apiserver.admission import Attributes, Operation
 from apiserver.meta import errors
+from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from apiserver.request.options import DeleteOptions
 from apiserver.storage.watch_cache import WatchCache
+from registry.application.release_cache import ReleaseCache
 from registry.cluster.informer import Informer
-from registry.cluster.interface import HELMRELEASES, ClusterClient
+from registry.cluster.interface import HELMRELEASES, ClusterClient, ClusterResource
 from registry.generic.store import Store
 from registry.names import RELEASE_SELECTOR
 from registry.tenant.convert import to_tenant
-from registry.tenant.release_cache import ReleaseCache
 from registry.tenant.release_settings import ReleaseSettings
-from registry.tenant.storage import ReleaseBackend
+from registry.tenant.storage import TenantBackend
 from registry.tenant.strategy import TenantStrategy
 from registry.tenant.summary import summarize
 from registry.tenant.tree import TenantTree, effective_host
 from registry.tenant.watch_feed import TenantFeed
-from tenant_apiserver.wiring.claims import Replica, TenantState, claiming_backend
+from tenant_apiserver.wiring.claims import Replica, ReplicaState, claiming_backend
 from tests.admission.tenant.claims.turns import SteppedCluster, Turns
-from tests.fakes import FakeCluster
+from tests.fake_cluster import CallHook, FakeCluster
 from tests.tenant_objects import ADMIN, ROOT_HOST, FakeNamespaces, attributes, release, tenant
 
 NAMES = ("one", "two")
+TRAILING_SECONDS = 1.5
 _RETRIES = 100
 
 
@@ -68,6 +70,13 @@ class Call:
                 await asyncio.sleep(e.retry_after)
         raise AssertionError(f"{_RETRIES} times 429: {self}")
 
+    def is_stored(self, world: World) -> bool:
+        """True if the cluster has the result of this write."""
+        found = world.stored().get(self.key)
+        if found is None or self.verb == "delete":
+            return (found is None) == (self.verb == "delete")
+        return all(found.host == value for field, value in self.spec.items() if field == "host")
+
 
 def create(name: str, namespace: str = "tenant-root", **spec: Any) -> Call:
     return Call("create", Key(namespace, name), spec)
@@ -92,7 +101,7 @@ class Server:
         self.informer = Informer(cluster, HELMRELEASES, label_selector=RELEASE_SELECTOR)
         feed = TenantFeed(resource=strategy.resource, cache=self.cache)
         self.informer.add_handler(feed)
-        inner = ReleaseBackend(
+        inner = TenantBackend(
             cluster=cluster,
             cache=self.cache,
             feed=feed,
@@ -101,9 +110,9 @@ class Server:
         )
         plugins = tree_plugins(tree=self.tree, namespaces=FakeNamespaces({"tenant-root": "Active"}))
         self.metrics = CollectorRegistry()
-        backend, self.record = claiming_backend(
+        claims = claiming_backend(
             inner,
-            TenantState(
+            ReplicaState(
                 cluster=cluster,
                 cache=self.cache,
                 tree=self.tree,
@@ -113,7 +122,9 @@ class Server:
             Replica(identity=name, namespace="cozy-system", metrics=self.metrics, clock=_now),
             plugins=plugins,
         )
-        self._store = Store(backend=backend, strategy=strategy)
+        self.tasks = claims.tasks
+        self.may_be_withdrawn = claims.may_be_withdrawn
+        self._store = Store(backend=claims.backend, strategy=strategy)
         self._chain = Chain(plugins)
 
     async def create(self, key: Key, spec: Object, *, dry_run: bool = False) -> Object:
@@ -157,7 +168,15 @@ def _attributes(operation: Operation, new: Object | None, old: Object | None) ->
 class World:
     cluster: FakeCluster
     turns: Turns
-    servers: Sequence[Server]
+    servers: list[Server]
+    tasks: list[asyncio.Future[None]]
+
+    async def start(self, name: str) -> None:
+        """Adds a replica, and waits until it has seen what is stored."""
+        server = Server(name, cast(ClusterClient, SteppedCluster(name, self.cluster, self.turns)))
+        self.servers.append(server)
+        self.tasks.extend(asyncio.ensure_future(task()) for task in (server.informer.run, *server.tasks.values()))
+        await server.informer.complete.wait()
 
     def stored(self) -> TenantTree:
         """The tree of what the cluster stores, without what is being deleted."""
@@ -187,13 +206,29 @@ async def running(*tenants: Object, choices: Sequence[int] = ()) -> AsyncIterato
     """A root, these HelmReleases, and two replicas that have seen them."""
     cluster, turns = FakeCluster(), Turns(choices)
     cluster.add(HELMRELEASES, release("root"), *tenants)
-    servers = [Server(name, cast(ClusterClient, SteppedCluster(name, cluster, turns))) for name in NAMES]
-    tasks = [asyncio.ensure_future(task()) for each in servers for task in (each.informer.run, each.record)]
-    for each in servers:
-        await each.informer.complete.wait()
+    world = World(cluster, turns, [], [])
+    for name in NAMES:
+        await world.start(name)
     try:
-        yield World(cluster, turns, servers)
+        yield world
     finally:
-        for task in tasks:
+        for task in world.tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*world.tasks, return_exceptions=True)
+
+
+async def outcome(call: Awaitable[Object]) -> int:
+    """The code of the response."""
+    try:
+        await call
+    except StatusError as e:
+        return e.code
+    return 200
+
+
+def failing(verb: str, res: ClusterResource, error: StatusError) -> CallHook:
+    async def fail(called: str, called_res: ClusterResource, key: Key) -> None:
+        if (called, called_res) == (verb, res):
+            raise error
+
+    return fail

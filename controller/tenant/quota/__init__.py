@@ -1,0 +1,1 @@
+"""Writes the ResourceQuotas and the LimitRange of Tenants' Namespaces."""

@@ -1,0 +1,180 @@
+"""The ResourceQuotas `tenant-pool` of all namespaces, as far as quota pools depend on them: limits and use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from apiserver.cooperative import iterate_cooperatively
+from apiserver.meta.resource import Key, Object
+from registry import quantity
+from registry.cluster.event_handlers import NoOpEventHandler, ProjectionStore
+from registry.quota_names import LARGEST_WHOLE, is_whole
+from registry.tenant.quota_keys import NANO, canonical_key
+from registry.tenant.quota_pools import NOTHING, Pool, Share
+
+POOL_NAME = "tenant-pool"
+
+Shares = Mapping[str, Share]
+"""The shares of a namespace by canonical key."""
+
+ChangeListener = Callable[[str, Shares, Shares], None]
+"""Called with a namespace, and its shares before and after a change."""
+
+_NO_SHARES: Shares = {}
+_MOST, _MOST_COUNTED = quantity.LARGEST * NANO, LARGEST_WHOLE * NANO
+
+
+def shares_of(quota: Object) -> Shares:
+    """The limits and the use that a ResourceQuota has. An amount that is greater than a Tenant can declare, as the use
+    of a few Pods together can be, or that cannot be read, counts as the most that one can declare: then nothing of it
+    is free, however large a pool is."""
+    status = quota.get("status") or {}
+    hard, admitted, used = _amounts(quota.get("spec")), _amounts(status), _amounts(status, "used")
+    return {key: Share(used.get(key, 0), hard.get(key), admitted.get(key)) for key in {*hard, *admitted, *used}}
+
+
+def _amounts(fields: object, name: str = "hard") -> Mapping[str, int]:
+    values = (fields if isinstance(fields, dict) else {}).get(name)
+    found = {}
+    for key, value in values.items() if isinstance(values, dict) else ():
+        canonical, most = _key_and_most(key)
+        found[canonical] = min(_amount(value), most)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _key_and_most(key: str) -> tuple[str, int]:
+    """The canonical key, and the greatest amount that a Tenant can declare of it."""
+    canonical = canonical_key(key)
+    return canonical, _MOST_COUNTED if is_whole(canonical) else _MOST
+
+
+def _amount(value: Any) -> int:
+    return _cached_amount(value) if isinstance(value, str) and len(value) <= quantity.MAX_LENGTH else _MOST
+
+
+@lru_cache(maxsize=4096)
+def _cached_amount(value: str) -> int:
+    try:
+        return min(_MOST, max(0, int(quantity.round_up(quantity.parse(value)) * NANO)))
+    except ValueError:
+        return _MOST
+
+
+class _PoolQuota(NamedTuple):
+    shares: Shares
+    created: str
+
+
+class PoolQuotas(ProjectionStore[_PoolQuota]):
+    """A handler of the informer of these ResourceQuotas. Their use is what the cluster has counted; without a quota
+    controller, none.
+
+    The namespaces for which `keeps` is true are being deleted, perhaps before everything in them: what was in use when
+    their ResourceQuota went stays in use until `forget`.
+    """
+
+    def __init__(self, *, keeps: Callable[[str], bool] = lambda namespace: False) -> None:
+        super().__init__(project=_pool_quota, on_change=self._changed)
+        self._keeps = keeps
+        self._kept: set[str] = set()
+        self._listeners: list[ChangeListener] = []
+        self._totals: dict[tuple[str, str], int] = {}
+        self.generation = 0
+        """Is greater after each `forget_totals`."""
+
+    def subscribe(self, listener: ChangeListener) -> None:
+        self._listeners.append(listener)
+
+    def of(self, namespace: str) -> Shares:
+        known = self.get(Key(namespace, POOL_NAME))
+        return known.shares if known is not None else _NO_SHARES
+
+    def created(self, namespace: str) -> str:
+        """The time of creation of the namespace's ResourceQuota, empty if there is none."""
+        known = self.get(Key(namespace, POOL_NAME))
+        return known.created if known is not None else ""
+
+    def used(self, namespace: str) -> Mapping[str, int]:
+        """The usage of the namespace, in billionths by canonical key."""
+        return {key: share.used for key, share in self.of(namespace).items() if share.used}
+
+    def kept(self) -> Mapping[str, Shares]:
+        """What is still in use in namespaces whose ResourceQuota is gone."""
+        return {namespace: self.of(namespace) for namespace in self._kept}
+
+    def forget(self, namespace: str) -> None:
+        """Has to be called when a namespace is gone."""
+        if namespace in self._kept:
+            self._kept.discard(namespace)
+            super()._sync(Key(namespace, POOL_NAME), None)
+
+    def shares(self, pool: Pool) -> Mapping[str, Share]:
+        """The shares of all members of a pool."""
+        return {namespace: self.of(namespace).get(pool.key, NOTHING) for namespace in pool.members}
+
+    def used_by_all(self, pool: Pool) -> int:
+        """The total usage of the members of a pool."""
+        known = self._totals.get((pool.owner.namespace, pool.key))
+        if known is None:
+            known = sum(share.used for share in self.shares(pool).values())
+            self._totals[pool.owner.namespace, pool.key] = known
+        return known
+
+    def forget_totals(self) -> None:
+        """Has to be called when the members of pools change."""
+        self._totals.clear()
+        self.generation += 1
+
+    def _sync(self, key: Key, obj: Object | None) -> None:
+        known = self.get(key)
+        if known is None or obj is not None or not self._keeps(key.namespace):
+            if key.name == POOL_NAME:
+                self._kept.discard(key.namespace)
+            super()._sync(key, obj)
+            return
+        self._kept.add(key.namespace)
+        self._values_by_key[key] = _in_use(known)
+        self._changed(key, known, self._values_by_key[key])
+
+    def _changed(self, key: Key, before: _PoolQuota | None, after: _PoolQuota | None) -> None:
+        self._totals.clear()
+        for listener in self._listeners:
+            listener(key.namespace, _shares(before), _shares(after))
+
+
+class KeptUntilGone(NoOpEventHandler):
+    """A handler of the informer of Namespaces: what was in use in one is forgotten when it is gone."""
+
+    def __init__(self, quotas: PoolQuotas) -> None:
+        self._quotas = quotas
+
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
+        kept = self._quotas.kept()
+        if not kept:
+            return
+        existing = {obj["metadata"]["name"] async for obj in iterate_cooperatively(items)}
+        for namespace in kept.keys() - existing:
+            self._quotas.forget(namespace)
+
+    def apply(self, type: str, obj: Object, rv: int) -> None:
+        if type == "DELETED":
+            self._quotas.forget(obj["metadata"]["name"])
+
+
+def _in_use(quota: _PoolQuota) -> _PoolQuota:
+    """Nothing more can be created in a namespace that is being deleted."""
+    return quota._replace(shares={key: Share(share.used) for key, share in quota.shares.items() if share.used})
+
+
+def _shares(quota: _PoolQuota | None) -> Shares:
+    return quota.shares if quota is not None else _NO_SHARES
+
+
+def _pool_quota(quota: Object) -> _PoolQuota | None:
+    metadata = quota["metadata"]
+    if metadata["name"] != POOL_NAME:
+        return None
+    return _PoolQuota(shares_of(quota), str(metadata.get("creationTimestamp") or ""))
