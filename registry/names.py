@@ -28,13 +28,18 @@ APPLICATION_NAME_LABEL = "apps.cozystack.io/application.name"
 SHARD_LABEL = "sharding.fluxcd.io/key"
 USER_KEY_PREFIX = "apps.cozystack.io-"
 RELEASE_SELECTOR = f"{APPLICATION_KIND_LABEL}={KIND},{APPLICATION_GROUP_LABEL}={GROUP}"
+APPLICATION_SELECTOR = f"{APPLICATION_GROUP_LABEL}={GROUP},{APPLICATION_KIND_LABEL},{APPLICATION_KIND_LABEL}!={KIND}"
+"""Selects the HelmReleases of all applications that are no Tenants."""
 
 # Annotations of that HelmRelease that are never shown to clients.
 MANAGED_FIELDS_ANNOTATION = "apps.cozystack.io/managed-fields"
 FINDINGS_ANNOTATION = "apps.cozystack.io/tenant-status"
+APPLICATION_STATUS_ANNOTATION = "apps.cozystack.io/application-status"
 LONG_KEYS_ANNOTATION = "apps.cozystack.io/long-keys"
 APP_VERSION_ANNOTATION = "apps.cozystack.io/app-version"
 DELETION_MARK_ANNOTATION = "apps.cozystack.io/deletion-mark"
+UNCONFIRMED_ANNOTATION = "apps.cozystack.io/unconfirmed"
+"""On a HelmRelease whose last write of a host has not been judged at its own event, as far as the cluster shows."""
 
 # The annotation of the Lease that replicas record their claims in.
 CLAIMS_ANNOTATION = "apps.cozystack.io/claims"
@@ -54,6 +59,8 @@ GATEWAY_LABEL = f"{NAMESPACE_LABEL_PREFIX}gateway"
 GATEWAY_ATTACHED_BY_ANNOTATION = "cozystack.io/gateway-attached-by"
 NO_DELETE_LABEL = "platform.cozystack.io/no-delete"
 SCHEDULING_CLASS_LABEL = "scheduler.cozystack.io/scheduling-class"
+SYSTEM_LABEL = "cozystack.io/system"
+"""On the platform's own Namespaces. Their Pods reach the Pods of all tenants."""
 TENANT_ANNOTATION = "apps.cozystack.io/tenant"
 """`<namespace>/<name>` of the Tenant for which we created the Namespace."""
 

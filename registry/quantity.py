@@ -1,7 +1,7 @@
 """Kubernetes quantities such as 500m, 1.5, 20Gi and 1e3, as exact numbers. Pure, and linear in the length of the text.
 
 Users write quantities, and a kube-apiserver computes powers of ten as large as their exponents: the comparison of
-`1e999999999` with another quantity takes a core for good. Therefore a Tenant may declare only what `parse_limit`
+`1e999999999` with another quantity occupies a core forever. Therefore a Tenant may declare only what `parse_limit`
 accepts, and controllers write only what `canonical_limit` returns (ATTACK-16).
 """
 
@@ -31,13 +31,14 @@ MAX_EXPONENT = 18
 FORMAT_ERROR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
-def parse(quantity: str | int) -> Fraction:
+def parse(quantity: str | float) -> Fraction:
     """The exact value as Kubernetes stores it: rounded away from zero to whole 1n, and with a binary suffix limited to
     2^63-1. Values beyond 10^1000 count as that.
 
     Raises ValueError with the message of Kubernetes.
     """
-    if isinstance(quantity, int):
+    # JSON numbers of more than 64 bits are decoded as floating-point numbers
+    if isinstance(quantity, (int, float)):
         return Fraction(quantity)
     match = _QUANTITY.fullmatch(quantity)
     if match is None:
@@ -72,7 +73,7 @@ def _decimal(whole: str, fraction: str, exponent: int) -> Fraction:
     return int(digits) * Fraction(10) ** power
 
 
-def parse_bounded(quantity: str | int) -> Fraction:
+def parse_bounded(quantity: str | float) -> Fraction:
     """The value of a quantity that Kubernetes handles in the time that its few digits take. Raises ValueError with the
     reason why it is none: its form, its length, its exponent or its size."""
     if isinstance(quantity, str):
@@ -87,25 +88,39 @@ def parse_bounded(quantity: str | int) -> Fraction:
     return value
 
 
-def parse_limit(quantity: str | int) -> Fraction:
-    """The value of a limit, which is bounded and not negative. Raises ValueError with the reason why it is none."""
-    value = parse_bounded(quantity)
+def round_up(value: Fraction) -> Fraction:
+    """The value rounded to thousandths, away from zero, as kube-apiserver stores it in a list of resources: a
+    ResourceQuota, a LimitRange, the resources of a container (its SetDefaults_ResourceList)."""
+    thousandths = -(-abs(value) * 1000 // 1)
+    return Fraction(thousandths if value >= 0 else -thousandths, 1000)
+
+
+def parse_limit(quantity: str | float) -> Fraction:
+    """The value of a limit as kube-apiserver stores it, which is bounded, not negative, and in whole thousandths.
+    Raises ValueError with the reason why it is none."""
+    value = round_up(parse_bounded(quantity))
     if value < 0:
         raise ValueError("must be greater than or equal to 0")
     return value
 
 
 def canonical(quantity: str | int) -> str:
-    """The quantity as Kubernetes writes it back: `1024Mi` is 1Gi, `0.5` is 500m, `1000m` is 1.
+    """The quantity as Kubernetes stores it in a list of resources: `1024Mi` is 1Gi, `0.5` is 500m, `1000m` is 1, and
+    `500u` is 1m.
 
     Raises ValueError as `parse_bounded` does.
     """
-    return _canonical_text(quantity, parse_bounded(quantity))
+    return _canonical_text(quantity, round_up(parse_bounded(quantity)))
 
 
 def canonical_limit(quantity: str | int) -> str:
     """The canonical form of a limit. Raises ValueError as `parse_limit` does."""
     return _canonical_text(quantity, parse_limit(quantity))
+
+
+def text_like(quantity: str | int, value: Fraction) -> str:
+    """A value in the form of another quantity: with a binary suffix, a decimal one or an exponent, where it has one."""
+    return _canonical_text(quantity, value)
 
 
 def _canonical_text(quantity: str | int, value: Fraction) -> str:

@@ -6,11 +6,11 @@ Calls are not retried, except once after the server rejected the credentials and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, TypeVar, cast
 
 import aiohttp
 from aiohttp import ClientResponse, ClientTimeout
@@ -18,8 +18,9 @@ from yarl import URL
 
 from apiserver.encoding.offload import LARGE_BYTES, offload_if_large
 from apiserver.json import deep as deepjson
-from apiserver.meta import errors
 from apiserver.meta.resource import Object
+from registry.cluster.aggregated_discovery import Discovered, DiscoveryRequests
+from registry.cluster.answer import decode_answer
 from registry.cluster.connection import (
     RequestObserver,
     environment_proxy,
@@ -27,20 +28,25 @@ from registry.cluster.connection import (
     load_kubeconfig,
     open_session,
 )
-from registry.cluster.interface import REQUEST_SECONDS, ClusterResource, ClusterUnreachable, NotServed, WatchEvent
+from registry.cluster.interface import (
+    REQUEST_SECONDS,
+    ClusterResource,
+    ClusterUnreachable,
+    WatchEvent,
+)
 from registry.cluster.kubernetes_asyncio_shim import Configuration, RESTClientObject
 from registry.cluster.list_decoder import ListDecoder
 from registry.cluster.watch_decoder import WatchDecoder, parse_watch_event
 
+T = TypeVar("T")
 _CONNECT_TIMEOUT = 10.0
+_CALL_TIMEOUT = ClientTimeout(total=REQUEST_SECONDS, sock_connect=_CONNECT_TIMEOUT)
 # kube-apiserver sends a bookmark about every minute: a stream that is silent for longer may be a dead connection.
 _WATCH_SILENCE = 100.0
 _TOKEN_SECONDS = 30.0
 _POOL = 100
 _PAGE = 500
 _USER_AGENT = "tenant-apiserver"
-# kube-apiserver's answer to a path of an API group that it does not serve.
-_UNKNOWN_PATH = b"404 page not found"
 _NOT_ACCEPTED = "kube-apiserver does not accept the credentials of this server"
 # Network failures, and ValueError for a body that is not JSON.
 _FAILURES = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
@@ -73,13 +79,12 @@ class HttpClusterClient:
             RESTClientObject(configuration, maxsize=0),
         )
         self._calls, self._watches = (open_session(transport, observe) for transport in self._transports)
+        self._discovery = DiscoveryRequests(self._get_document)
         self._server_hostname = configuration.tls_server_name
         self._proxy = configuration.proxy or environment_proxy(URL(self._base))
 
     @classmethod
-    async def connect(
-        cls, kubeconfig: Path | None = None, *, observe: RequestObserver = _unobserved
-    ) -> HttpClusterClient:
+    async def connect(cls, kubeconfig: Path | None = None, *, observe: RequestObserver = _unobserved) -> Self:
         """Connects to the cluster of `kubeconfig`; without one, to the cluster that this process runs in, or else to
         the one that kubectl would use. Raises ValueError if there is none."""
         configuration = Configuration()
@@ -96,6 +101,7 @@ class HttpClusterClient:
             raise ValueError(f"no usable kubeconfig: CA, client certificate or key: {e}") from e
 
     async def close(self) -> None:
+        self._discovery.cancel()
         for session in (self._calls, self._watches):
             await session.close()
         for transport in self._transports:
@@ -115,10 +121,13 @@ class HttpClusterClient:
         limit: int = 0,
         continue_token: str = "",
     ) -> Object:
+        # kube-apiserver ignores the version of a list of one name without it
+        is_exact = limit and resource_version not in ("", "0") and not continue_token
         query = {
             "labelSelector": label_selector,
             "fieldSelector": field_selector,
             "resourceVersion": resource_version,
+            "resourceVersionMatch": "Exact" if is_exact else "",
             "limit": str(limit or ""),
             "continue": continue_token,
         }
@@ -194,6 +203,30 @@ class HttpClusterClient:
         path = ClusterResource(group, version, "", "").path().rstrip("/")
         return await self._call("GET", path)
 
+    async def get_path(self, path: str) -> Object:
+        """The document at a path of the cluster that is no resource, such as /version."""
+        return await self._call("GET", path)
+
+    async def served_resources(self) -> Collection[tuple[str, str, str]] | None:
+        return await self._discovery.served_resources()
+
+    async def _get_document(self, path: str, last: Discovered) -> Discovered:
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                return await self._authorized(partial(self._read_document, path, last))
+        except TimeoutError as e:
+            raise ClusterUnreachable from e
+
+    async def _read_document(self, path: str, last: Discovered) -> Discovered:
+        try:
+            headers, options = {**await self._headers(""), **last.headers}, self._options(_CALL_TIMEOUT)
+            async with self._calls.get(self._url(path, {}), headers=headers, **options) as response:
+                if response.status == 304:
+                    return last
+                return Discovered.read(response.headers.get("ETag", ""), await self._decode_response(response))
+        except _FAILURES as e:
+            raise ClusterUnreachable from e
+
     async def review(self, path: str, body: Object) -> Object:
         return await self._call("POST", path, body=body)
 
@@ -263,7 +296,7 @@ class HttpClusterClient:
         except TimeoutError as e:
             raise ClusterUnreachable from e
 
-    async def _authorized(self, send: Callable[[], Awaitable[Object]]) -> Object:
+    async def _authorized(self, send: Callable[[], Awaitable[T]]) -> T:
         """Calls `send`, and once more with renewed credentials if the server answers 401."""
         try:
             return await send()
@@ -275,12 +308,10 @@ class HttpClusterClient:
             raise ClusterUnreachable(_NOT_ACCEPTED) from e
 
     async def _send(self, method: str, url: URL, data: bytes | None, content_type: str) -> Object:
-        timeout = ClientTimeout(total=REQUEST_SECONDS, sock_connect=_CONNECT_TIMEOUT)
+        options = self._options(_CALL_TIMEOUT)
         try:
             headers = await self._headers(content_type if data is not None else "")
-            async with self._calls.request(
-                method, url, data=data, headers=headers, **self._options(timeout)
-            ) as response:
+            async with self._calls.request(method, url, data=data, headers=headers, **options) as response:
                 return await self._decode_response(response)
         except _FAILURES as e:
             raise ClusterUnreachable from e
@@ -307,20 +338,12 @@ class HttpClusterClient:
             raise ClusterUnreachable from e
 
     async def _decode_response(self, response: ClientResponse) -> Object:
-        """Decodes the body. Raises StatusError for an error response and ValueError for an invalid body."""
+        """Decodes the body. Raises as decode_answer."""
         body = await response.read()
         if response.status == 401:
             raise _Unauthorized
-        if response.status == 404 and body.strip() == _UNKNOWN_PATH:
-            raise NotServed
-        document = await offload_if_large(partial(deepjson.loads, body), size=len(body))
-        if not isinstance(document, dict):
-            raise ValueError("the response is not a JSON object")
-        if response.status >= 300:
-            if document.get("kind") != "Status":
-                raise ValueError(f"the response with code {response.status} is not a Status")
-            raise errors.from_status(document, response.status)
-        return document
+        decode = partial(decode_answer, response.status, response.reason or "", body)
+        return await offload_if_large(decode, size=len(body))
 
     async def _renew_credentials(self, rejection: _Unauthorized) -> None:
         if self._refresh is None:

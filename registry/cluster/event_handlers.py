@@ -139,6 +139,10 @@ class ProjectionByNamespace(SyncingHandler, Generic[V]):
             del self._values[key.namespace]
         return True
 
+    def clear(self) -> None:
+        """Removes all values without calling `on_change`: nothing is known of the objects any more."""
+        self._values.clear()
+
     def _known_keys(self) -> Iterable[Key]:
         return (Key(namespace, name) for namespace, values in self._values.items() for name in values)
 

@@ -16,8 +16,8 @@ from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from registry.cluster.backoff import Backoff
 from registry.cluster.event_handlers import EventHandler
-from registry.cluster.interface import ClusterClient, ClusterResource, ClusterUnreachable, WatchEvent
-from registry.cluster.object_store import EncodedObjects, ObjectStore, encode, key_of
+from registry.cluster.interface import ClusterClient, ClusterResource, ClusterUnreachable, WatchEvent, reason_for_log
+from registry.cluster.object_store import EncodedObjects, ObjectStore, encode_without_managed_fields, key_of
 from registry.cluster.watch_decoder import MalformedStream
 
 _logger = logging.getLogger(__name__)
@@ -69,6 +69,7 @@ class Informer:
         self._rv = 0
         self._list_from = "0"
         self._watch_list = True
+        self._expired_in_a_row = 0
         self._cluster_error: StatusError | None = None
         self._retry = asyncio.Event()
         self.listed = asyncio.Event()
@@ -80,6 +81,10 @@ class Informer:
     @property
     def resource(self) -> ClusterResource:
         return self._resource
+
+    @property
+    def field_selector(self) -> str:
+        return self._selectors["field_selector"]
 
     @property
     def reachable(self) -> bool:
@@ -130,7 +135,8 @@ class Informer:
             if self._rv or self._watch_list:
                 return await self._watch()
             await self._list()
-            return 0.0
+            # not before the list: until it is there, nothing can be judged by the cache
+            return self._backoff.next() if self._expired_in_a_row > 1 else 0.0
         except StatusError as e:
             return self._handle_error(e)
         except Exception:
@@ -144,8 +150,7 @@ class Informer:
         # a watch that starts with initial events names no version that could have expired
         if unavailable and (self._rv or not self._watch_list):
             _logger.info("informer of %s: version %d is not available, listing again", self._resource.plural, self._rv)
-            self._start_over()
-            return self._backoff.next()
+            return self._handle_unavailable_version()
         if not self._rv and self._watch_list and not isinstance(error, ClusterUnreachable):
             # sendInitialEvents is rejected with different codes: the parameter is unknown (400, 422), the storage does
             # not support it (etcd before 3.4.31), or the watch cache is not ready
@@ -155,10 +160,19 @@ class Informer:
             # resuming would lead to the same event again
             self._start_over()
         if self._cluster_error is None:
-            cause = error.__cause__ or error
-            _logger.warning("informer of %s: the watch failed: %s", self._resource.plural, cause)
+            _logger.warning("informer of %s: the watch failed: %s", self._resource.plural, reason_for_log(error))
         self._set_cluster_error(error)
         return max(self._backoff.next(), float(min(error.retry_after, _LONGEST_RETRY_AFTER)))
+
+    def _handle_unavailable_version(self) -> float:
+        """Lists again without a delay, since the cache is incomplete meanwhile; a list that fails, too, and a stream
+        that ends so after each of its lists, are repeated after a delay."""
+        is_watch = self._rv > 0
+        self._start_over()
+        if not is_watch:
+            return self._backoff.next()
+        self._expired_in_a_row += 1
+        return self._backoff.next() if self._watch_list and self._expired_in_a_row > 1 else 0.0
 
     def _start_over(self) -> None:
         """Makes the next round list again, at a version no older than the last one seen, as client-go's Reflector does;
@@ -186,7 +200,7 @@ class Informer:
         encoded: dict[Key, bytes] = {}
 
         def collect(item: Object) -> None:
-            encoded[key_of(item)] = encode(self._transform(self._with_type(item)))
+            encoded[key_of(item)] = encode_without_managed_fields(self._transform(self._with_type(item)))
 
         rv = await self._cluster.each_list_item(
             self._resource, self._namespace, visit=collect, resource_version=self._list_from, **self._selectors
@@ -266,7 +280,7 @@ class Informer:
         if event.type == "DELETED":
             initial.pop(key_of(event.object), None)
         else:
-            initial[key_of(event.object)] = encode(self._transform(event.object))
+            initial[key_of(event.object)] = encode_without_managed_fields(self._transform(event.object))
         return False
 
     def _apply(self, event: WatchEvent) -> None:
@@ -282,6 +296,7 @@ class Informer:
             for handler in (*self._handlers, *self._late_handlers):
                 handler.apply(event.type, obj, rv)
         self._rv = rv
+        self._expired_in_a_row = 0
         self._backoff.reset()
 
     def _store(self, type_: str, obj: Object) -> None:

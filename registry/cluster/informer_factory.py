@@ -40,15 +40,18 @@ class Availability(Protocol):
 
 
 class InformerFactory:
-    """Creates and runs informers. Those that are created while it runs are started immediately."""
+    """Creates and runs informers, and looks for kinds. Those that are requested while it runs are started
+    immediately."""
 
     def __init__(self, cluster: ClusterClient, *, shared: Sequence[Informer] = ()) -> None:
-        """`shared` are informers that run elsewhere, and that `get` returns for their resources."""
+        """`shared` are informers that run elsewhere, and that `get` returns for their resources and field selectors,
+        whatever labels they select."""
         self._cluster = cluster
         self._found: dict[tuple[ClusterResource, str, str], Informer] = {}
-        self._shared = {informer.resource: informer for informer in shared}
-        self._availabilities: dict[tuple[ClusterResource, ...], _WatchedAvailability] = {}
+        self._shared = {(informer.resource, informer.field_selector): informer for informer in shared}
+        self._availabilities: dict[tuple[tuple[ClusterResource, ...], str], _WatchedAvailability] = {}
         self._start: Callable[[Informer], None] | None = None
+        self._look_for: Callable[[_WatchedAvailability], None] | None = None
         self._running: dict[Informer, asyncio.Task[None]] = {}
 
     @property
@@ -66,8 +69,8 @@ class InformerFactory:
         transform: Callable[[Object], Object] = lambda obj: obj,
     ) -> Informer:
         """The informer of a resource and selectors. Its first caller determines `store_objects` and `transform`."""
-        if not label_selector and not field_selector and resource in self._shared:
-            return self._shared[resource]
+        if not label_selector and (shared := self._shared.get((resource, field_selector))) is not None:
+            return shared
         key = resource, label_selector, field_selector
         informer = self._found.get(key)
         if informer is None:
@@ -89,14 +92,36 @@ class InformerFactory:
             each.synced.is_set() and each.reachable for each in self._found.values() if each.resource == resource
         )
 
-    def watch_availability(self, group: str, kind: str, versions: Sequence[str]) -> Availability:
-        """Looks for a kind, while `run` runs, in the first of these versions that is served.
+    def watch_availability(
+        self,
+        group: str,
+        kind: str,
+        versions: Sequence[str],
+        *,
+        plural: str = "",
+        namespaced: bool = True,
+        field_selector: str = "",
+    ) -> Availability:
+        """Looks for a kind, while `run` runs, in the first of these versions that is served. Its `plural` is the kind
+        with an s by default. With a `field_selector`, only the right to list such objects is needed.
 
         All subscribers of one kind are called together, so that they can add handlers to one informer before it runs.
         """
-        plural = f"{kind.lower()}s"
-        candidates = tuple(ClusterResource(group, version, plural, kind) for version in versions)
-        return self._availabilities.setdefault(candidates, _WatchedAvailability(candidates))
+        plural = plural or f"{kind.lower()}s"
+        candidates = tuple(ClusterResource(group, version, plural, kind, namespaced) for version in versions)
+        key = candidates, field_selector
+        availability = self._availabilities.get(key)
+        if availability is None:
+            availability = self._availabilities[key] = _WatchedAvailability(candidates, field_selector)
+            if self._look_for is not None:
+                self._look_for(availability)
+        return availability
+
+    @property
+    def missing(self) -> Sequence[str]:
+        """Kinds that were looked for and are not served, such as certificates.cert-manager.io."""
+        kinds = self._availabilities.values()
+        return [each.name for each in kinds if each.checked.is_set() and each.resource is None]
 
     async def wait_until_checked(self) -> None:
         """Waits until it is known of each watched kind whether it is served."""
@@ -112,11 +137,14 @@ class InformerFactory:
                 name = f"informer-{informer.resource.plural}"
                 self._running[informer] = group.create_task(informer.run(), name=name)
 
-            self._start = start
+            def look_for(availability: _WatchedAvailability) -> None:
+                group.create_task(self._watch_availability(availability), name=f"look-for-{availability.name}")
+
+            self._start, self._look_for = start, look_for
             for informer in self.all:
                 start(informer)
-            for availability in self._availabilities.values():
-                group.create_task(self._watch_availability(availability), name=f"look-for-{availability.name}")
+            for availability in tuple(self._availabilities.values()):
+                look_for(availability)
             await asyncio.Event().wait()
 
     async def _watch_availability(self, availability: _WatchedAvailability) -> None:
@@ -141,9 +169,29 @@ class InformerFactory:
             task.cancel()
 
 
+async def _lacks(cluster: ClusterClient, candidates: Sequence[ClusterResource]) -> bool:
+    """True if the cluster serves none of them; False if it may serve one. A client answers all lookups that begin
+    together by one discovery: a request for each would keep one more idle connection open, because aiohttp reuses the
+    one that has been idle for longest."""
+    try:
+        served = await cluster.served_resources()
+    except StatusError:
+        # the lookup of a kind reports what is wrong
+        return False
+    return served is not None and not any((each.group, each.version, each.plural) in served for each in candidates)
+
+
+def _until_tick(seconds: float) -> float:
+    """The time until the next multiple of `seconds` on the event loop's clock: all lookups begin together."""
+    left = seconds - asyncio.get_running_loop().time() % seconds
+    # a timer may fire a little early
+    return left if left > seconds / 10 else left + seconds
+
+
 class _WatchedAvailability:
-    def __init__(self, candidates: Sequence[ClusterResource]) -> None:
+    def __init__(self, candidates: Sequence[ClusterResource], field_selector: str) -> None:
         self._candidates = tuple(candidates)
+        self._field_selector = field_selector
         self._callbacks: list[Callable[[ClusterResource], None]] = []
         self._error_callbacks: list[Callable[[StatusError], None]] = []
         self.resource: ClusterResource | None = None
@@ -167,8 +215,11 @@ class _WatchedAvailability:
     async def wait_until_served(self, cluster: ClusterClient) -> None:
         found = await self.find_served_version(cluster)
         while found is None:
-            await asyncio.sleep(_CHECK_SECONDS if self.checked.is_set() else _FIRST_CHECK_SECONDS)
-            found = await self.find_served_version(cluster)
+            is_known = self.checked.is_set()
+            await asyncio.sleep(_until_tick(_CHECK_SECONDS if is_known else _FIRST_CHECK_SECONDS))
+            # discovery may lag behind: the first answer does not depend on it
+            if not (is_known and await _lacks(cluster, self._candidates)):
+                found = await self.find_served_version(cluster)
         self.notify(found)
         self.checked.set()
 
@@ -181,7 +232,7 @@ class _WatchedAvailability:
         """The first candidate that is served, None if there is none or the check fails."""
         for candidate in self._candidates:
             try:
-                await cluster.list(candidate, limit=1)
+                await cluster.list(candidate, limit=1, field_selector=self._field_selector)
             except StatusError as error:
                 if error.code != 404 and not isinstance(error, NotServed):
                     self._log_error(error)

@@ -6,7 +6,7 @@ translate it into an error of their own resource.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import quote
@@ -14,10 +14,6 @@ from urllib.parse import quote
 from apiserver.meta import errors
 from apiserver.meta.go_quote import go_quote
 from apiserver.meta.resource import Object
-
-JSON_PATCH: Final = "application/json-patch+json"
-MERGE_PATCH: Final = "application/merge-patch+json"
-APPLY_PATCH: Final = "application/apply-patch+yaml"
 
 REQUEST_SECONDS: Final = 30.0
 """The longest time until a call that is no watch has its result, or is given up; it is not sent again then."""
@@ -93,7 +89,15 @@ MUTATINGWEBHOOKCONFIGURATIONS = ClusterResource(
     "MutatingWebhookConfiguration",
     namespaced=False,
 )
+NETWORKPOLICIES = ClusterResource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
+INGRESSES = ClusterResource("networking.k8s.io", "v1", "ingresses", "Ingress")
+SERVICECIDRS = ClusterResource("networking.k8s.io", "v1", "servicecidrs", "ServiceCIDR", namespaced=False)
+ENDPOINTSLICES = ClusterResource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
+NODES = ClusterResource("", "v1", "nodes", "Node", namespaced=False)
 LEASES = ClusterResource("coordination.k8s.io", "v1", "leases", "Lease")
+APPLICATIONDEFINITIONS = ClusterResource(
+    "cozystack.io", "v1alpha1", "applicationdefinitions", "ApplicationDefinition", namespaced=False
+)
 APISERVICES = ClusterResource("apiregistration.k8s.io", "v1", "apiservices", "APIService", namespaced=False)
 
 TOKEN_REVIEWS_PATH: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
@@ -114,6 +118,16 @@ class ClusterUnreachable(errors.ServiceUnavailable):
         super().__init__(message, retry_after=retry_after)
 
 
+def reason_for_log(error: errors.StatusError) -> str:
+    """The text of the cause, or of the error itself if there is no cause or it has no text, as a TimeoutError."""
+    return str(error.__cause__ or "") or str(error)
+
+
+class UnexpectedAnswer(ClusterUnreachable):
+    """The body of the answer is none of the API's, as that of kube-apiserver's aggregator if an aggregated server is
+    down. The cause has the code and the beginning of the body."""
+
+
 class NotServed(ClusterUnreachable):
     """The API group of the resource is not served. Clients see the same error as for an unreachable cluster."""
 
@@ -132,6 +146,10 @@ def is_namespace_terminating_error(error: errors.StatusError) -> bool:
     return any(cause.get("reason") == "NamespaceTerminating" for cause in error.causes)
 
 
+ServedResource = tuple[str, str, str]
+"""Group, version and plural."""
+
+
 class ClusterClient(Protocol):
     """Every method raises the StatusError of an error response, or ClusterUnreachable without a usable response."""
 
@@ -148,7 +166,13 @@ class ClusterClient(Protocol):
         limit: int = 0,
         continue_token: str = "",
     ) -> Object:
-        """The List document, or a page of it with `limit`."""
+        """The List document, or a page of it with `limit`. With both a `limit` and a `resource_version` other than "0",
+        the list is exactly of that version; raises Expired if the cluster no longer has it."""
+        ...
+
+    async def served_resources(self) -> Collection[ServedResource] | None:
+        """Everything that is served, by two requests for all callers at a time; None if the cluster has no aggregated
+        discovery."""
         ...
 
     async def each_list_item(

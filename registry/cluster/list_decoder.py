@@ -117,7 +117,7 @@ class ListDecoder:
         return item
 
     def _parse_up_to_next_item(self) -> Any:
-        """Parses up to where the next item seems to begin. None if that is not the end of this item."""
+        """Parses up to the apparent start of the next item. None if that is not the end of this item."""
         end = self._text.find(self._separator, self._position) if self._separator else -1
         if end < 0:
             return None

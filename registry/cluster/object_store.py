@@ -90,7 +90,7 @@ class ObjectStore:
                 self._objects[key] = zlib.compress(encoded_object, _FAST)
 
     def put(self, obj: Object) -> None:
-        self._objects[key_of(obj)] = zlib.compress(encode(obj), _FAST)
+        self._objects[key_of(obj)] = zlib.compress(encode_without_managed_fields(obj), _FAST)
 
     def remove(self, obj: Object) -> None:
         self._objects.pop(key_of(obj), None)
@@ -102,7 +102,7 @@ def key_of(obj: Object) -> Key:
     return Key(intern(metadata.get("namespace") or ""), intern(metadata["name"]))
 
 
-def encode(obj: Object) -> bytes:
+def encode_without_managed_fields(obj: Object) -> bytes:
     """Compact JSON without managedFields. Raises ValueError without a name or with a non-numeric resourceVersion."""
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or not metadata.get("name"):

@@ -10,10 +10,12 @@ from apiserver.meta.resource import Resource, field_at, fields_at
 from apiserver.schema.rules import RuleCompiler
 from apiserver.storage.watch_cache import WatchCache
 from registry.embedded.custom.definition_kind import definition_kind
-from registry.embedded.kinds.control_plane import CONTROL_PLANE_KINDS
+from registry.embedded.kinds.control_plane import CONTROL_PLANE_KINDS, policy_kind
 from registry.embedded.kinds.core import CORE_KINDS, EVENT, NAMESPACE, REFERENCE_FIELDS
 from registry.embedded.kinds.event_conversion import EventsV1Conversion
 from registry.embedded.kinds.kind import Kind
+from registry.embedded.kinds.networking import NETWORKING_KINDS
+from registry.embedded.kinds.policy_validation import ExpressionErrors
 from registry.embedded.storage.escalation_check import BindingEscalationCheck, RoleEscalationCheck
 from registry.embedded.storage.storages import (
     EscalationCheck,
@@ -28,8 +30,9 @@ from registry.rbac.role_index import RoleIndex
 from registry.sqlite.backend import SqliteBackend
 from registry.sqlite.database import Database
 
-KINDS: Sequence[Kind] = (*CORE_KINDS, *CONTROL_PLANE_KINDS)
-"""The built-in kinds, without CustomResourceDefinition, which needs a compiler of rules."""
+KINDS: Sequence[Kind] = (*CORE_KINDS, *CONTROL_PLANE_KINDS, *NETWORKING_KINDS)
+"""The built-in kinds, without those whose expressions are compiled: CustomResourceDefinition and
+ValidatingAdmissionPolicy."""
 
 _EVENTS = replace(
     EVENT,
@@ -44,7 +47,7 @@ _EVENTS = replace(
 
 
 @dataclass(frozen=True, slots=True)
-class ApiGroupVersion:
+class StoredGroupVersion:
     """A version of an API group with its storages, keyed by 'resource' or 'resource/subresource'."""
 
     group: str
@@ -61,13 +64,17 @@ class ServedVersion:
 
 
 def build_served_versions(
-    database: Database, compiler: RuleCompiler, caches: Callable[[Resource], WatchCache] = WatchCache
+    database: Database,
+    compiler: RuleCompiler,
+    policy_errors: ExpressionErrors,
+    caches: Callable[[Resource], WatchCache] = WatchCache,
 ) -> list[ServedVersion]:
     """Creates a backend for every version of every built-in kind. Of the backends that share a storage, the first has
-    the preferred version. `compiler` checks the rules of CustomResourceDefinitions."""
+    the preferred version. `compiler` checks the rules of CustomResourceDefinitions, and
+    `policy_errors` the expressions of ValidatingAdmissionPolicies."""
     served = [
         ServedVersion(kind, _backend(database, kind, resource, caches))
-        for kind in (*KINDS, definition_kind(compiler))
+        for kind in (*KINDS, policy_kind(policy_errors), definition_kind(compiler))
         for resource in kind.resources()
     ]
     for resource in _EVENTS.resources():

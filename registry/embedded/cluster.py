@@ -6,21 +6,22 @@ It is meant for evaluation, development and CI.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from apiserver import rest
 from apiserver.authorization.authorizer import Authorizer
-from apiserver.meta.resource import GroupKind
+from apiserver.meta.resource import GroupKind, Resource
 from apiserver.schema.rules import RuleCompiler
 from apiserver.storage.event_history import HistoryLimits
 from apiserver.storage.watch_cache import WatchCache
 from registry import names
+from registry.application.release_errors import ApplicationNames
 from registry.embedded.api_groups import (
-    ApiGroupVersion,
     ServedVersion,
+    StoredGroupVersion,
     build_served_versions,
     primary_backends,
     storages_by_group_version,
@@ -36,18 +37,23 @@ from registry.embedded.controllers.default_serviceaccount import DefaultServiceA
 from registry.embedded.controllers.event_ttl import EventTtlController
 from registry.embedded.controllers.garbage_collector import GarbageCollector
 from registry.embedded.controllers.namespace_lifecycle import NamespaceController
-from registry.embedded.controllers.ownership_graph import OwnerKind
+from registry.embedded.controllers.ownership_graph import OwnerKind, ServedOwnerKinds
 from registry.embedded.custom.bootstrap import bootstrap_definitions
 from registry.embedded.custom.controller import DefinitionController
 from registry.embedded.custom.definition_kind import DEFINITIONS
 from registry.embedded.custom.kinds import CustomKinds
+from registry.embedded.custom.names import BuiltInNames
 from registry.embedded.kinds.core import EVENT
+from registry.embedded.kinds.policy_validation import ExpressionErrors
+from registry.embedded.kinds.reviews import REVIEWS
 from registry.embedded.storage.reviews import review_storages
 from registry.embedded.storage.token_request import TokenRequestStorage
 from registry.generic.backend import Backend
 from registry.rbac.role_index import RoleIndex
 from registry.sqlite.backend import NAMESPACES
 from registry.sqlite.database import Database
+
+_RELEASES = "helmreleases.helm.toolkit.fluxcd.io"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,40 +71,47 @@ class EmbeddedCluster:
     controllers. Call `close` at the end."""
 
     def __init__(
-        self, *, path: Path, trust: ClusterTrust, compiler: RuleCompiler, history: HistoryLimits | None = None
+        self,
+        *,
+        path: Path,
+        trust: ClusterTrust,
+        compiler: RuleCompiler,
+        policy_errors: ExpressionErrors,
+        history: HistoryLimits | None = None,
     ) -> None:
-        """`history` limits the watch history of each kind, and `compiler` compiles the rules of custom kinds."""
+        """`history` limits the watch history of each kind, `compiler` compiles the rules of custom kinds, and
+        `policy_errors` the expressions of ValidatingAdmissionPolicies."""
         self._trust = trust
-        self._database = Database(path)
+        self._database = database = Database(path)
         caches = partial(WatchCache, history=history or HistoryLimits())
-        self._served = build_served_versions(self._database, compiler, caches)
+        self._served = build_served_versions(database, compiler, policy_errors, caches)
         self._backends = primary_backends(self._served)
-        owner_kinds = owner_kinds_of(self._served)
+        stored_kinds = owner_kinds_of(self._served)
+        self._owner_kinds = owner_kinds = ServedOwnerKinds(stored_kinds)
         self._custom = CustomKinds(
-            database=self._database,
+            database=database,
             caches=caches,
             compiler=compiler,
             backends=self._backends,
-            owner_kinds=owner_kinds,
+            owner_kinds=stored_kinds,
         )
         self._definition_controller = DefinitionController(
-            database=self._database, definitions=self._backends[DEFINITIONS], kinds=self._custom
+            database=database,
+            definitions=self._backends[DEFINITIONS],
+            kinds=self._custom,
         )
+        self.reserve_names(())
         self._index = RoleIndex()
         accounts, secrets = self._backends[SERVICEACCOUNTS], self._backends[SECRETS]
-        self._secret_tokens = SecretTokenIndex(database=self._database, accounts=accounts)
+        self._secret_tokens = SecretTokenIndex(database=database, accounts=accounts)
         self._bound_tokens = BoundTokens(key=trust.signing_key, accounts=accounts, secrets=secrets)
         self._tokens = ServiceAccountTokens(secret_tokens=self._secret_tokens, bound_tokens=self._bound_tokens)
-        self._role_index_updater = RoleIndexUpdater(database=self._database, index=self._index)
-        self._namespace_controller = NamespaceController(database=self._database, backends=self._backends)
-        self._garbage_collector = GarbageCollector(database=self._database, backends=self._backends, kinds=owner_kinds)
-        self._aggregation_controller = ClusterRoleAggregationController(
-            database=self._database, backends=self._backends
-        )
-        self._token_controller = TokenController(database=self._database, backends=self._backends, ca=trust.ca)
-        self._default_account_controller = DefaultServiceAccountController(
-            database=self._database, backends=self._backends
-        )
+        self._role_index_updater = RoleIndexUpdater(database=database, index=self._index)
+        self._namespace_controller = NamespaceController(database=database, backends=self._backends)
+        self._garbage_collector = GarbageCollector(database=database, backends=self._backends, kinds=owner_kinds)
+        self._aggregation_controller = ClusterRoleAggregationController(database=database, backends=self._backends)
+        self._token_controller = TokenController(database=database, backends=self._backends, ca=trust.ca)
+        self._default_account_controller = DefaultServiceAccountController(database=database, backends=self._backends)
         self._built_in: Mapping[tuple[str, str], Mapping[str, rest.Storage]] | None = None
         self._event_ttl = EventTtlController(self._backends[str(EVENT.group_resource)])
 
@@ -126,6 +139,19 @@ class EmbeddedCluster:
         """Calls `listener` whenever `group_versions` returns something else than before."""
         self._definition_controller.on_change = listener
 
+    def reserve_names(self, resources: Iterable[Resource]) -> None:
+        """From now on, no CustomResourceDefinition gets the names of these kinds, which are served beside this cluster,
+        or of its built-in ones."""
+        stored = (each.backend.resource for each in self._served)
+        self._definition_controller.reserve(BuiltInNames.of((*stored, *REVIEWS, *resources)))
+
+    def own_by_releases(self, kinds: Iterable[ApplicationNames]) -> None:
+        """From now on, owners of objects may have these kinds and no others of those that are stored as HelmReleases,
+        besides Tenant. A dependent is deleted with its owner. No CustomResourceDefinition gets their names."""
+        kinds = list(kinds)
+        self._owner_kinds.released = {each.kind: OwnerKind(_RELEASES, True, each.release_name) for each in kinds}
+        self._definition_controller.take_names((each.resource, each.kind) for each in kinds)
+
     @property
     def namespaces(self) -> Backend:
         """The backend that stores Namespaces."""
@@ -142,14 +168,14 @@ class EmbeddedCluster:
         self._secret_tokens.load(self._backends[SECRETS])
         await bootstrap(self._backends, authentication=self._trust.authentication)
 
-    def group_versions(self, authorizer: Authorizer) -> list[ApiGroupVersion]:
+    def group_versions(self, authorizer: Authorizer) -> list[StoredGroupVersion]:
         """Returns everything that the API serves now. The storages of kinds that are served as before are the same
         objects. `authorizer` decides access reviews: it is the one that authorizes requests."""
         groups = {key: dict(storages) for key, storages in self._built_in_storages(authorizer).items()}
         for group_version, custom in self._custom.storages().items():
             # a built-in kind takes precedence
             groups[group_version] = {**custom, **groups.get(group_version, {})}
-        return [ApiGroupVersion(group, version, storages) for (group, version), storages in groups.items()]
+        return [StoredGroupVersion(group, version, storages) for (group, version), storages in groups.items()]
 
     def _built_in_storages(self, authorizer: Authorizer) -> Mapping[tuple[str, str], Mapping[str, rest.Storage]]:
         if self._built_in is not None:
@@ -197,4 +223,4 @@ def owner_kinds_of(served: Sequence[ServedVersion]) -> dict[GroupKind, OwnerKind
     }
     # a Tenant is stored as a HelmRelease and has its uid
     tenant = GroupKind(names.GROUP, names.KIND)
-    return {**kinds, tenant: OwnerKind("helmreleases.helm.toolkit.fluxcd.io", True, names.release_name)}
+    return {**kinds, tenant: OwnerKind(_RELEASES, True, names.release_name)}

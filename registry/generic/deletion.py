@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from apiserver.meta.resource import Object
 from apiserver.request.options import DeleteOptions, Preconditions
@@ -106,3 +106,18 @@ def _requested_propagation(finalizers: Sequence[str], options: DeleteOptions) ->
             return False, False
         case _:
             return ORPHAN in finalizers, FOREGROUND in finalizers
+
+
+def delete_body(current: Object, options: DeleteOptions) -> dict[str, Any]:
+    """DeleteOptions with preconditions on the state that admission has seen (WIRE-D89, API-2)."""
+    metadata = current["metadata"]
+    body: dict[str, Any] = {
+        "preconditions": {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]},
+    }
+    optional = {
+        "propagationPolicy": options.propagation_policy,
+        "orphanDependents": options.orphan_dependents,
+        "gracePeriodSeconds": options.grace_period_seconds,
+        "dryRun": ["All"] if options.dry_run else None,
+    }
+    return body | {field: value for field, value in optional.items() if value is not None}

@@ -102,7 +102,7 @@ class Store(
     async def _create(
         self, context: RequestContext, obj: Object, validate: rest.ValidateFunc, *, dry_run: bool
     ) -> Object:
-        await offload_if_large(partial(self._prepare, obj), size=json_size(obj))
+        await self._offload(partial(self._prepare, obj), size=json_size(obj))
         self._warn(context, obj)
         async with validate(obj, None):
             return await self._backend.create(obj, dry_run=dry_run, context=context)
@@ -117,6 +117,12 @@ class Store(
         problems = [*meta.validate_metadata(obj, self.resource), *problems, *self._strategy.validate(obj)]
         if problems:
             raise errors.Invalid(self.resource.group_kind, metadata.get("name", ""), problems)
+
+    async def _offload(self, work: Callable[[], T], *, size: int) -> T:
+        """Runs work that contains a validation."""
+        if self._strategy.is_slow():
+            return await asyncio.to_thread(work)
+        return await offload_if_large(work, size=size)
 
     async def update(
         self,
@@ -152,7 +158,7 @@ class Store(
         current = read.object
         size = json_size(current)
         new = await change(await offload_if_large(partial(copy.deepcopy, current), size=size))
-        same = await offload_if_large(partial(self._prepare_update, new, read), size=size + json_size(new))
+        same = await self._offload(partial(self._prepare_update, new, read), size=size + json_size(new))
         self._warn(context, new)
         async with validate(new, current):
             if same:

@@ -33,6 +33,10 @@ class Strategy(Protocol):
         """All errors of an update. Invalid content that was stored before and does not change is not an error."""
         ...
 
+    def is_slow(self) -> bool:
+        """True if the next validation takes long even for a small object, so that a thread has to do it."""
+        ...
+
     def warnings(self, obj: Object) -> list[str]:
         """The warnings that the client gets with a valid write."""
         ...

@@ -27,7 +27,7 @@ def uncovered(owned: Sequence[RbacRule], requested: Sequence[RbacRule]) -> list[
     ]
 
 
-def describe(rule: RbacRule) -> str:
+def describe_rule(rule: RbacRule) -> str:
     """The rule in the format of kube-apiserver's escalation error."""
     fields = (
         ("APIGroups", rule.groups),

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from apiserver import rest
 from apiserver.encoding.encoded_object import encode
+from apiserver.encoding.offload import offload_if_large
 from apiserver.meta import errors
 from apiserver.meta import object_meta as meta
 from apiserver.meta.resource import GroupResource, Key, Object, Resource, do_nothing
@@ -75,7 +76,10 @@ class SqliteBackend:
         self._pending = []
         self._database.subscribe(self._on_change)
         rows, revision = await self._database.rows(self.storage)
-        self._cache.replace([encode(self.resource, self._decode(row)) for row in rows], revision)
+        size = sum(len(row.data) for row in rows)
+        # a kind is loaded again, while requests are served, when its definition has changed
+        objects = await offload_if_large(lambda: [encode(self.resource, self._decode(row)) for row in rows], size=size)
+        self._cache.replace(objects, revision)
         pending, self._pending = self._pending, None
         for change in pending:
             if change.rv > revision:

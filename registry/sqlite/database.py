@@ -61,7 +61,7 @@ class WriteRejected(Exception):
         self.why = why
 
 
-Listener = Callable[[Change], None]
+DatabaseListener = Callable[[Change], None]
 _Work = Callable[[Tables], Any]
 
 
@@ -88,7 +88,7 @@ class Database:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._listeners: list[Listener] = []
+        self._listeners: list[DatabaseListener] = []
         self._thread: threading.Thread | None = None
 
     async def open(self) -> None:
@@ -110,11 +110,11 @@ class Database:
             self._jobs.put(None)
             await asyncio.to_thread(thread.join)
 
-    def subscribe(self, listener: Listener) -> None:
+    def subscribe(self, listener: DatabaseListener) -> None:
         """Calls `listener` in the event loop with every change, in resourceVersion order."""
         self._listeners.append(listener)
 
-    def unsubscribe(self, listener: Listener) -> None:
+    def unsubscribe(self, listener: DatabaseListener) -> None:
         """Undoes `subscribe`, also while a change is delivered."""
         self._listeners = [each for each in self._listeners if each != listener]
 

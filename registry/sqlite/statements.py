@@ -1,8 +1,7 @@
 """The SQL tables of the embedded cluster. Synchronous: called from the thread of database.py only.
 
 `objects` has the current state of every object, and `revision` the latest resourceVersion, which all kinds share. It
-never decreases, neither by deletions nor over a restart. `lifecycle` says whether the file is open: until it is closed,
-the latest writes are in the write-ahead log beside it only.
+never decreases, neither by deletions nor over a restart. `lifecycle` is described in lifecycle.py.
 """
 
 from __future__ import annotations
@@ -10,19 +9,21 @@ from __future__ import annotations
 import enum
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from apiserver.meta.resource import Key
 from apiserver.private_files import create_private
+from registry.sqlite.lifecycle import PAGE_BYTES, Log, is_complete, mark_closed, needs_no_log
 
 _PAGES_AT_ONCE = 256
 # "k8s1", which distinguishes our files from other SQLite databases
 _APPLICATION_ID = 0x6B387331
 _FORMAT = 1
-_LIFECYCLE = "CREATE TABLE IF NOT EXISTS lifecycle (id INTEGER PRIMARY KEY CHECK (id = 1), open INTEGER NOT NULL)"
+# of each mutation, besides its data, and of each transaction: an upper bound, as mutations share pages
+_PAGES_TOUCHED = 4
 _SCHEMA = (
     """CREATE TABLE objects (
         resource TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL, uid TEXT NOT NULL,
@@ -93,6 +94,7 @@ class Tables:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._log = Log(connection)
         self.revision = _number(connection, "SELECT value FROM revision")
 
     @classmethod
@@ -101,6 +103,11 @@ class Tables:
         log = path.with_name(f"{path.name}-wal")
         try:
             has_log = log.exists()
+            if has_log and log.stat().st_size and needs_no_log(path):
+                raise DatabaseUnusable(
+                    f"{path} needs no log, and {log.name} beside it is the log of another file: if you have restored a "
+                    f"backup, remove {log.name}"
+                )
             # the file contains Secrets; SQLite creates its other files with the same mode
             create_private(path)
             connection = sqlite3.connect(path, isolation_level=None, timeout=2)
@@ -108,7 +115,7 @@ class Tables:
             raise DatabaseUnusable(f"{path} cannot be opened: {error}") from error
         try:
             _prepare(connection, path)
-            _mark_open(connection, path, has_log=has_log)
+            _check_complete(connection, path, has_log=has_log)
             return cls(connection)
         except sqlite3.Error as error:
             connection.close()
@@ -121,9 +128,7 @@ class Tables:
 
     def close(self) -> None:
         """Writes everything into the file itself. If the disk is full, the log remains beside it."""
-        with suppress(sqlite3.Error):
-            self._connection.execute("UPDATE lifecycle SET open = 0")
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._log.close()
         self._connection.close()
 
     def copy_to(self, path: Path, between_steps: Callable[[], None]) -> None:
@@ -134,7 +139,7 @@ class Tables:
             self._connection.backup(copy, pages=_PAGES_AT_ONCE, progress=lambda *_: between_steps(), sleep=0)
             copy.execute("PRAGMA journal_mode = DELETE")
             copy.execute("PRAGMA synchronous = FULL")
-            copy.execute("UPDATE lifecycle SET open = 0")
+            mark_closed(copy)
 
     def begin(self) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
@@ -142,7 +147,9 @@ class Tables:
     def commit(self) -> None:
         """Returns when the transaction is on disk."""
         self._connection.execute("UPDATE revision SET value = ?", (self.revision,))
+        self._log.before_commit()
         self._connection.execute("COMMIT")
+        self._log.after_commit()
 
     def rollback(self) -> None:
         if self._connection.in_transaction:
@@ -170,6 +177,7 @@ class Tables:
         if mutation.dry_run:
             return 0
         self.revision += 1
+        self._log.add_pages(_PAGES_TOUCHED + len(mutation.data or b"") // PAGE_BYTES)
         key = mutation.target
         if mutation.data is None:
             query = "DELETE FROM objects WHERE resource = ? AND namespace = ? AND name = ?"
@@ -207,6 +215,8 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
+    # lifecycle.py merges the log
+    connection.execute("PRAGMA wal_autocheckpoint = 0")
     connection.execute("BEGIN IMMEDIATE")
     if not _number(connection, "SELECT count(*) FROM sqlite_master"):
         for statement in _SCHEMA:
@@ -224,18 +234,13 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         raise DatabaseUnusable(f"{path} is damaged: {'; '.join(lines)}")
 
 
-def _mark_open(connection: sqlite3.Connection, path: Path, *, has_log: bool) -> None:
-    """Records in the file itself that it is open. Raises DatabaseUnusable for a file that was open when it was copied,
-    without its log."""
-    connection.execute(_LIFECYCLE)
-    found = connection.execute("SELECT open FROM lifecycle").fetchone()
-    if found is not None and found[0] and not has_log:
+def _check_complete(connection: sqlite3.Connection, path: Path, *, has_log: bool) -> None:
+    """Raises DatabaseUnusable for a file that was copied without its log while it was open."""
+    if not (is_complete(connection) or has_log):
         raise DatabaseUnusable(
             f"{path} was in use when it was copied, and {path.name}-wal, which has the latest writes, is missing: "
             "restore that file too, or a copy that `tenant-apiserver backup` made"
         )
-    connection.execute("INSERT OR REPLACE INTO lifecycle VALUES (1, 1)")
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _number(connection: sqlite3.Connection, query: str) -> int:

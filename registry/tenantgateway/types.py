@@ -18,6 +18,8 @@ KIND = "TenantGateway"
 TENANTGATEWAYS = ClusterResource(GROUP, VERSION, "tenantgateways", KIND)
 
 _DNS_NAME = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$"
+_OBJECT_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+_NAMESPACE = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
 
 class _Model(BaseModel):
@@ -27,14 +29,21 @@ class _Model(BaseModel):
 class SecretKeyRef(_Model):
     """A key of a Secret in the same namespace."""
 
-    name: str = Field(description="Name of the Secret.")
+    name: str = Field(description="Name of the Secret.", min_length=1, max_length=253, pattern=_OBJECT_NAME)
     key: str = Field(description="Key in the Secret.")
 
 
 class SecretRef(_Model):
-    """A Secret in the same namespace."""
+    """A Secret in the same namespace, or in one that consents by a ReferenceGrant."""
 
-    name: str = Field(description="Name of the Secret.", min_length=1)
+    name: str = Field(description="Name of the Secret.", min_length=1, max_length=253, pattern=_OBJECT_NAME)
+    namespace: str | None = Field(
+        None,
+        description="Namespace of the Secret, by default the gateway's own. Another one needs a ReferenceGrant.",
+        min_length=1,
+        max_length=63,
+        pattern=_NAMESPACE,
+    )
 
 
 class Cloudflare(_Model):
@@ -121,9 +130,41 @@ class ListenerStatus(_Model):
 
     name: str = Field(description="Name of the listener.")
     hostname: str | None = Field(None, description="The hostname that it serves.")
+    listener_set: str | None = Field(None, alias="listenerSet", description="The ListenerSet that has it.")
     ready: bool | None = Field(None, description="True if its certificate exists.")
     certificate_name: str | None = Field(None, alias="certificateName", description="Its Certificate.")
     reason: str | None = Field(None, description="The reason why it is not ready.")
+
+
+class DelegationCount(_Model):
+    """The number of delegations in one state."""
+
+    state: str = Field(description="Connected, or the reason why they are not served.")
+    count: int = Field(description="Their number.", ge=0)
+
+
+class DelegationProblem(_Model):
+    """A part of a hostname that is given away but not served."""
+
+    route: str = Field(description="Name of the route that delegates, in the gateway's own namespace.")
+    to: str = Field(description="Namespace and name of the route that it delegates to.")
+    reason: str = Field(description="The reason why it is not served.")
+    message: str | None = Field(None, description="The remedy.")
+
+
+class DelegationsStatus(_Model):
+    """What becomes of the parts of hostnames that routes give away to routes of other namespaces."""
+
+    states: (
+        Annotated[
+            list[DelegationCount],
+            Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["state"]}),
+        ]
+        | None
+    ) = Field(None, description="The number of delegations in each state.")
+    problems: list[DelegationProblem] | None = Field(
+        None, description="At most 50 delegations that are not served, of routes in the gateway's own namespace."
+    )
 
 
 class TenantGatewayStatus(_Model):
@@ -139,7 +180,16 @@ class TenantGatewayStatus(_Model):
             Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}),
         ]
         | None
-    ) = Field(None, description="The listeners of the Gateway.")
+    ) = Field(None, description="The listeners of the Gateway and of its ListenerSets, at most 1024.")
+    listeners_total: int | None = Field(
+        None, alias="listenersTotal", description="The number of listeners, if some are in ListenerSets.", ge=0
+    )
+    listeners_ready: int | None = Field(
+        None, alias="listenersReady", description="The number of those that are ready.", ge=0
+    )
+    delegations: DelegationsStatus | None = Field(
+        None, description="What becomes of the parts of hostnames that are given away."
+    )
 
 
 # name, type, JSONPath, description

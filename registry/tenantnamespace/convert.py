@@ -31,7 +31,7 @@ _STATUS: Object = {
         "tenant": {"type": "string", "description": "The name of the Tenant."},
         "parent": {
             "type": "string",
-            "description": "The namespace of the parent, in which the Tenant lies. The root has none.",
+            "description": "The namespace of the parent, which contains the Tenant. The root has none.",
         },
         "host": {"type": "string", "description": "The effective host of the Tenant."},
     },
@@ -88,7 +88,7 @@ def tenant_namespace_resource() -> Resource:
             Column("Status", description="Active, or Terminating while it is being deleted."),
             Column("Tenant", description="The name of the Tenant.", priority=1),
             Column("Host", description="The effective host of the Tenant.", priority=1),
-            Column("Parent", description="The namespace of the parent, in which the Tenant lies.", priority=1),
+            Column("Parent", description="The namespace of the parent, which contains the Tenant.", priority=1),
         ),
         cells=_cells,
     )

@@ -10,7 +10,7 @@ from apiserver.request.options import ListOptions, WatchOptions
 from apiserver.storage.pagination import Page
 from apiserver.storage.visibility import VisibilitySource
 from apiserver.storage.watch_cache import CachedObject, CacheWatcher, WatchCache
-from registry.tenant.storage import STALE_WARNING
+from registry.application.release_backend import STALE_WARNING
 from registry.tenantnamespace.watch_feed import TenantNamespaceFeed
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 
 from apiserver.authorization.authorizer import MASTERS, AccessAttributes, Authorizer
@@ -14,13 +14,16 @@ from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key
 from apiserver.request.context import User
 from apiserver.storage.visibility import EVERYTHING, Visibility, VisibilityChange, VisibleObjects
-from registry.visibility.by_rbac import UNRESTRICTED, Identity, identity_of
+from registry.visibility.by_rbac import MARGIN_SECONDS, UNRESTRICTED, identity_of
+from registry.visibility.past_visibility import PastVisibility
 from registry.visibility.visible_objects import NamedObjects, VisibilityCriterion
 
 _logger = logging.getLogger(__name__)
 _INTERVAL_SECONDS = 10.0
 _MAX_IDENTITIES = 1024
 _CONCURRENT_REVIEWS = 32
+# more than the minute between two bookmarks
+_REMEMBERED_SECONDS = 90.0
 
 
 class AccessReviewVisibility:
@@ -30,8 +33,8 @@ class AccessReviewVisibility:
 
     A result is valid for ten seconds from the start of its reviews, or until the next one is there if they take longer,
     and is refreshed at this interval for open watches. `authorizer` must not cache. `version` returns the
-    resourceVersion of the events that a revocation causes. Earlier results are not recorded, so a resumed watch has to
-    start with a new list.
+    resourceVersion of the events that a revocation causes. Earlier results are remembered for a while, so that a watch
+    can follow a list, or resume.
     """
 
     def __init__(
@@ -50,13 +53,13 @@ class AccessReviewVisibility:
         self._version = version
         self._related = related
         self._interval = interval
-        self._by_identity: OrderedDict[Identity, _ReviewedUserVisibility] = OrderedDict()
+        self._by_identity: OrderedDict[Hashable, _ReviewedUserVisibility] = OrderedDict()
         self._slots = asyncio.Semaphore(_CONCURRENT_REVIEWS)
 
     async def for_user(self, user: User) -> Visibility:
         if MASTERS in user.groups:
             return UNRESTRICTED
-        identity = identity_of(user)
+        identity = _identity_of(user)
         visibility = self._by_identity.get(identity)
         if visibility is None:
             visibility = self._by_identity[identity] = _ReviewedUserVisibility(
@@ -106,6 +109,11 @@ class AccessReviewVisibility:
             return (await self._authorizer.authorize(attributes)).allowed
 
 
+def _identity_of(user: User) -> Hashable:
+    """All that a review says of the user: an authorizer may decide by the extra fields, such as a token's scopes."""
+    return identity_of(user), user.uid, tuple(sorted(user.extra.items()))
+
+
 class _ReviewedUserVisibility:
     def __init__(
         self, *, review: Callable[[], Awaitable[VisibleObjects]], version: Callable[[], int], interval: float
@@ -114,6 +122,8 @@ class _ReviewedUserVisibility:
         self._version = version
         self._interval = interval
         self._visible = VisibleObjects()
+        self._past = deque[tuple[float, VisibleObjects]]()
+        self._known_since = float("inf")
         self._refreshed_at = float("-inf")
         self._refreshing: asyncio.Future[None] | None = None
         self._callbacks: dict[int, Callable[[VisibilityChange], None]] = {}
@@ -125,7 +135,20 @@ class _ReviewedUserVisibility:
         return self._visible
 
     def change_since(self, rv: int, sent: tuple[float, float]) -> VisibilityChange | None:
-        return None
+        """Before the first review, its result counts as the visibility: the client got its list from here, or moments
+        ago from another replica."""
+        first, last = sent
+        if last < self._known_since:
+            return None
+        visible = PastVisibility(self._visible)
+        for until, earlier in reversed(self._past):
+            if until < first - MARGIN_SECONDS:
+                break
+            if until <= last:
+                visible.record()
+            visible.replace(earlier)
+        visible.record()
+        return VisibilityChange(visible.ever, visible.always, self._visible, self._version())
 
     def subscribe(self, callback: Callable[[VisibilityChange], None]) -> Callable[[], None]:
         number = self._next = self._next + 1
@@ -161,10 +184,19 @@ class _ReviewedUserVisibility:
         found = await self._review()
         before, self._visible = self._visible, found
         self._refreshed_at = started
+        self._remember(before, time.monotonic())
         if before != found:
             change = VisibilityChange(before, before, found, self._version())
             for callback in tuple(self._callbacks.values()):
                 callback(change)
+
+    def _remember(self, before: VisibleObjects, until: float) -> None:
+        if self._known_since > until:
+            self._known_since = until
+        elif before != self._visible:
+            self._past.append((until, before))
+        while self._past and self._past[0][0] < until - _REMEMBERED_SECONDS:
+            self._known_since = self._past.popleft()[0]
 
     async def _refresh_periodically(self) -> None:
         while True:

@@ -21,8 +21,10 @@ from registry.visibility.visible_objects import (
     visible_objects,
 )
 
-# A change shortly before the last event that a watcher got may not have reached the watcher: it is sent again.
-_MARGIN_SECONDS = 10.0
+MARGIN_SECONDS = 10.0
+"""A change shortly before the last event that a watcher got may not have reached the watcher, if another replica that
+learns of changes later has served it: it is sent again."""
+
 _MAX_IDENTITIES = 4096
 _SYNC_SECONDS = 2.0
 
@@ -44,10 +46,19 @@ class RbacVisibility:
     `synced` is set once all roles and bindings have been listed.
     """
 
-    def __init__(self, history: RbacHistory, criteria: Sequence[VisibilityCriterion], *, synced: asyncio.Event) -> None:
+    def __init__(
+        self,
+        history: RbacHistory,
+        criteria: Sequence[VisibilityCriterion],
+        *,
+        synced: asyncio.Event,
+        margin_seconds: float = MARGIN_SECONDS,
+    ) -> None:
+        """`margin_seconds` can be 0 if no other process serves watches: one process sends everything in order."""
         self._history = history
         self._criteria = tuple(criteria)
         self._synced = synced
+        self._margin = margin_seconds
         # the most recently used ones; the weak references below also find those that only a watch refers to
         self._by_identity: OrderedDict[Identity, _RbacUserVisibility] = OrderedDict()
         self._by_subject: dict[Subject, WeakSet[_RbacUserVisibility]] = {}
@@ -60,7 +71,8 @@ class RbacVisibility:
         identity = identity_of(user)
         visibility = self._by_identity.get(identity)
         if visibility is None:
-            visibility = self._by_identity[identity] = _RbacUserVisibility(user, self._history, self._criteria)
+            visibility = _RbacUserVisibility(user, self._history, self._criteria, self._margin)
+            self._by_identity[identity] = visibility
             for subject in subjects_of(user):
                 self._by_subject.setdefault(subject, WeakSet()).add(visibility)
             while len(self._by_identity) > _MAX_IDENTITIES:
@@ -90,10 +102,13 @@ class RbacVisibility:
 
 
 class _RbacUserVisibility:
-    def __init__(self, user: User, history: RbacHistory, criteria: Sequence[VisibilityCriterion]) -> None:
+    def __init__(
+        self, user: User, history: RbacHistory, criteria: Sequence[VisibilityCriterion], margin_seconds: float
+    ) -> None:
         self.user = user
         self._history = history
         self._criteria = criteria
+        self._margin = margin_seconds
         self._visible = visible_objects(user, history.index, criteria)
         self._callbacks: dict[int, Callable[[VisibilityChange], None]] = {}
         self._next = 0
@@ -107,7 +122,7 @@ class _RbacUserVisibility:
             return None
         first, last = sent
         # the watcher received `rv` after recording started, even if the cache does not know when
-        start = max(first - _MARGIN_SECONDS, self._history.started_at)
+        start = max(first - self._margin, self._history.started_at)
         undone = self._history.undo_until(start, frozenset(subjects_of(self.user)))
         if undone is None:
             return None

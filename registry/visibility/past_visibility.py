@@ -1,4 +1,4 @@
-"""What was visible to a user in the past: the union and the intersection of several states."""
+"""Combines several past states of a user's visibility: their union and their intersection."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from registry.rbac.role_index import (
 
 _MAX_CHANGES = 10_000
 
-Listener = Callable[[frozenset[Subject], int, str | None], None]
+RbacListener = Callable[[frozenset[Subject], int, str | None], None]
 """Called with the subjects that a change affects, its resourceVersion, and the namespace that it is limited to, or
 None."""
 
@@ -63,9 +63,9 @@ class RbacHistory:
         self._changes: deque[_Change] = deque()
         self._recording = False
         self._dropped_until = float("-inf")
-        self._listeners: list[Listener] = []
+        self._listeners: list[RbacListener] = []
 
-    def subscribe(self, listener: Listener) -> None:
+    def subscribe(self, listener: RbacListener) -> None:
         """Calls `listener` for every change after recording has started; no watch depends on earlier ones."""
         self._listeners.append(listener)
 

@@ -38,7 +38,7 @@ class VisibilityCriterion:
 
 
 class RoleScope(NamedTuple):
-    """What a role shows where it is bound: everything, or else these namespaces, and objects with these names."""
+    """The objects that a bound role makes visible: everything, or these namespaces and objects with these names."""
 
     everything: bool
     namespaces: frozenset[str] = frozenset()
@@ -101,8 +101,8 @@ def visible_objects(user: User, bindings: RbacLookup, criteria: Sequence[Visibil
 def visible_in_namespace(
     user: User, bindings: RbacLookup, criteria: Sequence[VisibilityCriterion], namespace: str
 ) -> VisibleInNamespace:
-    """What `visible_objects` contains of one namespace, except for objects that are visible by their names in every
-    namespace. Reads only the bindings of the cluster and the namespace."""
+    """The part of `visible_objects` that is in one namespace, except for objects that are visible by their names in
+    every namespace. Reads only the cluster-wide bindings and those of the namespace."""
     names: set[str] = set()
     for where in ("", namespace):
         for _, scope in _scopes(user, bindings, criteria, where):

@@ -46,7 +46,7 @@ class ClusterRoleAggregationController:
 def aggregate_rules(role: Object, roles: Iterable[Object]) -> list[Object]:
     """Returns the rules of the roles that `role` selects, in the order of the roles' names and without duplicates."""
     rule = role.get("aggregationRule") or {}
-    selectors = [parse_label_selector(each) for each in rule.get("clusterRoleSelectors") or ()]
+    selectors = [to_label_selector(each) for each in rule.get("clusterRoleSelectors") or ()]
     rules: list[Object] = []
     for other in sorted(roles, key=lambda each: str(each["metadata"]["name"])):
         if other["metadata"]["uid"] == role["metadata"]["uid"]:
@@ -57,7 +57,7 @@ def aggregate_rules(role: Object, roles: Iterable[Object]) -> list[Object]:
     return rules
 
 
-def parse_label_selector(document: Mapping[str, object]) -> LabelSelector:
+def to_label_selector(document: Mapping[str, object]) -> LabelSelector:
     """Parses a metav1.LabelSelector."""
     labels, expressions = document.get("matchLabels"), document.get("matchExpressions")
     requirements = []

@@ -6,7 +6,7 @@ Owners are found by uid; group, kind, name and namespace of the reference must m
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from apiserver.meta.resource import GroupKind, Object
@@ -58,6 +58,28 @@ class OwnerKind:
     storage: str
     namespaced: bool
     stored_name: Callable[[str], str] = _identity
+
+
+class ServedOwnerKinds(Mapping[GroupKind, OwnerKind]):
+    """The kinds that owners may have: those of `stored`, which may change, and those of `released`, which are stored as
+    HelmReleases. One that is both is in neither: nothing tells which of the two an ownerReference is about."""
+
+    def __init__(self, stored: Mapping[GroupKind, OwnerKind]) -> None:
+        self._stored = stored
+        self.released: Mapping[GroupKind, OwnerKind] = {}
+
+    def __getitem__(self, kind: GroupKind) -> OwnerKind:
+        one, other = self._stored.get(kind), self.released.get(kind)
+        found = one or other
+        if found is None or (one is not None and other is not None):
+            raise KeyError(kind)
+        return found
+
+    def __iter__(self) -> Iterator[GroupKind]:
+        return iter(self._stored.keys() ^ self.released.keys())
+
+    def __len__(self) -> int:
+        return len(self._stored.keys() ^ self.released.keys())
 
 
 class OwnerState(enum.Enum):

@@ -1,4 +1,4 @@
-"""What a CustomResourceDefinition says about how its kind is served. Pure."""
+"""Parses a CustomResourceDefinition into the settings that its kind is served with. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STAGES = {None: 2, "beta": 1, "alpha": 0}
 
 @dataclass(frozen=True, slots=True)
 class ScalePaths:
-    """Where the values of the scale subresource are in the object, as dotted paths with a leading dot."""
+    """The paths of the scale subresource's values in the object, dotted, with a leading dot."""
 
     spec_replicas: str
     status_replicas: str
@@ -87,7 +87,7 @@ class CustomDefinition:
 def parse_definition(crd: Object) -> CustomDefinition:
     """Parses a valid CustomResourceDefinition. The names are the accepted ones, if there are any."""
     spec = crd["spec"]
-    names = {**spec["names"], **_accepted(crd)}
+    names = _accepted(crd) or spec["names"]
     versions = [_version(spec["group"], names["kind"], each) for each in spec["versions"]]
     served = {each["name"] for each in spec["versions"] if each.get("served")}
     return CustomDefinition(
@@ -106,7 +106,7 @@ def parse_definition(crd: Object) -> CustomDefinition:
 
 def _accepted(crd: Object) -> Mapping[str, Any]:
     accepted = (crd.get("status") or {}).get("acceptedNames") or {}
-    return accepted if accepted.get("plural") else {}
+    return accepted if accepted.get("plural") and accepted.get("kind") else {}
 
 
 def _version(group: str, kind: str, version: Mapping[str, Any]) -> CustomVersion:

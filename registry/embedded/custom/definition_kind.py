@@ -10,6 +10,7 @@ from apiserver.meta.resource import Object
 from apiserver.schema.rules import RuleCompiler
 from registry.embedded.custom.conditions import with_condition
 from registry.embedded.custom.definition_validation import definition_errors, definition_update_errors
+from registry.embedded.custom.schema_types import with_schema_types
 from registry.embedded.kinds import schema_builders as schemas
 from registry.embedded.kinds import table_cells as cells
 from registry.embedded.kinds.kind import CREATED_AT, Kind, NoValidation
@@ -83,10 +84,9 @@ class _DefinitionValidation(NoValidation):
         obj["status"] = {"acceptedNames": {"plural": "", "kind": ""}, "storedVersions": []}
 
     def default(self, obj: Object) -> None:
-        spec = obj.get("spec")
-        if not spec:
+        if not obj.get("spec"):
             return
-        spec = obj["spec"] = with_spec_defaults(spec)
+        spec = obj["spec"] = with_spec_defaults(with_schema_types(obj)["spec"])
         if "status" in obj:
             stored = obj["status"].get("storedVersions") or []
             added = [each["name"] for each in spec.get("versions") or () if each.get("storage") and each.get("name")]
@@ -102,6 +102,10 @@ class _DefinitionValidation(NoValidation):
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         return definition_update_errors(new, old)
+
+    def is_slow(self) -> bool:
+        # all rules are compiled
+        return True
 
 
 class _DefinitionFinalization(MetadataFinalizers):

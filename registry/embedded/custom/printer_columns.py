@@ -15,13 +15,13 @@ AGE: Object = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTim
 
 
 def columns(declared: Sequence[Object]) -> tuple[Column, ...]:
-    """Returns all columns, the name first."""
-    return (NAME, *(_column(each) for each in declared or (AGE,)))
+    """Returns all columns, the name first. Columns end before the first one with an unrecognized path."""
+    return (NAME, *(_column(each) for each, _ in _recognized(declared)))
 
 
 def cells(declared: Sequence[Object]) -> Callable[[Object], Sequence[object]]:
     """Returns the function that computes the cells of all columns. A cell without a value is None."""
-    paths: list[tuple[JsonPath, str]] = [(json_path(each["jsonPath"]), each["type"]) for each in declared or (AGE,)]
+    paths = [(path, each["type"]) for each, path in _recognized(declared)]
 
     def compute(obj: Object) -> Sequence[object]:
         found = [(path(obj), type_) for path, type_ in paths]
@@ -29,6 +29,16 @@ def cells(declared: Sequence[Object]) -> Callable[[Object], Sequence[object]]:
         return [name, *(_cell(type_, values[0]) if values else None for values, type_ in found)]
 
     return compute
+
+
+def _recognized(declared: Sequence[Object]) -> Sequence[tuple[Object, JsonPath]]:
+    found: list[tuple[Object, JsonPath]] = []
+    for each in declared or (AGE,):
+        try:
+            found.append((each, json_path(each["jsonPath"])))
+        except ValueError:
+            break
+    return found
 
 
 def _column(declared: Object) -> Column:

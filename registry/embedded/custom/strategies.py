@@ -51,6 +51,9 @@ class CustomStrategy:
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         return self._validation.update_errors(new, old)
 
+    def is_slow(self) -> bool:
+        return self._validation.is_slow
+
     def warnings(self, obj: Object) -> list[str]:
         return [self._version.deprecation] if self._version.deprecation else []
 
@@ -64,6 +67,9 @@ class CustomStatusStrategy(SubresourceStrategy):
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         return self._validation.status_errors(new, old)
+
+    def is_slow(self) -> bool:
+        return self._validation.is_slow
 
 
 def _content(obj: Object) -> Object:

@@ -9,7 +9,6 @@ from typing import Any
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Schema
-from apiserver.schema.patterns import go_pattern
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
@@ -77,7 +76,7 @@ def _type_errors(schema: Schema, level: str, path: str) -> Iterator[FieldError]:
     if schema.get(_EMBEDDED) and found != "object":
         why = f"must be object if {_EMBEDDED} is true"
         yield errors.invalid(where, found, why) if found else errors.required(where, why)
-    elif not found and not schema.get(_INT_OR_STRING) and not schema.get(_PRESERVE):
+    elif not found and not schema.get(_INT_OR_STRING) and not schema.get(_PRESERVE) and not schema.get("$ref"):
         yield errors.required(where, _MISSING_TYPE[level])
     elif level == "root" and found and found != "object":
         yield errors.invalid(where, found, "must be object at the root")
@@ -106,18 +105,12 @@ def _metadata_errors(schema: Schema, path: str) -> Iterator[FieldError]:
 def _keyword_errors(schema: Schema, path: str) -> Iterator[FieldError]:
     for name in _NOT_SUPPORTED:
         if schema.get(name):
-            yield errors.forbidden(f"{path}.{name.removeprefix('$')}", f"{name.removeprefix('$')} is not supported")
+            yield errors.forbidden(f"{path}.{name}", f"{name} is not supported")
     if schema.get("uniqueItems"):
         why = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
         yield errors.forbidden(f"{path}.uniqueItems", why)
     if schema.get(_PRESERVE) is False:
         yield errors.invalid(f"{path}.{_PRESERVE}", False, "must be true or undefined")
-    if pattern := schema.get("pattern"):
-        try:
-            go_pattern(pattern)
-        except ValueError as error:
-            why = f"must be a valid regular expression, but isn't: {error}"
-            yield errors.invalid(f"{path}.pattern", pattern, why)
     kind, found = schema.get("x-kubernetes-map-type"), schema.get("type") or ""
     if kind is not None:
         if found != "object":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -33,9 +34,17 @@ class CustomValidation:
         self._status_schema = (version.schema.get("properties") or {}).get("status")
         self._scale = version.scale
         self._compiler = compiler
-        self._validator = SchemaValidator(version.schema)
-        self._status_validator = SchemaValidator(self._status_schema) if self._status_schema is not None else None
+        self._validator = SchemaValidator(version.schema, matches=compiler.matches)
+        status = self._status_schema
+        self._status_validator = SchemaValidator(status, matches=compiler.matches) if status is not None else None
         self._rules: RuleValidator | None = None
+        self._compiling = threading.Lock()
+
+    @property
+    def is_slow(self) -> bool:
+        """True until the first validation, which takes long and may be that of several objects at once; afterwards if a
+        rule has loops, which may take the second that the rules of one object have."""
+        return self._rules is None or self._rules.has_loops
 
     def create_errors(self, obj: Object) -> list[FieldError]:
         problems = self._validator.errors(obj)
@@ -67,11 +76,18 @@ class CustomValidation:
         return [*problems, *self._rule_errors(new, old, problems)]
 
     def _rule_errors(self, new: Object, old: Object | None, problems: Sequence[FieldError]) -> list[FieldError]:
-        if self._rules is None:
-            self._rules = RuleValidator(self._schema, self._compiler)
-        if self._rules.has_rules and any(each.reason in _BLOCKING for each in problems):
+        rules = self._rules or self._compile()
+        if rules.has_rules and any(each.reason in _BLOCKING for each in problems):
             return [errors.invalid(NO_FIELD, None, _NOT_CHECKED)]
-        return self._rules.errors(new, old)
+        return rules.errors(new, old)
+
+    def _compile(self) -> RuleValidator:
+        with self._compiling:
+            if self._rules is None:
+                rules = RuleValidator(self._schema, self._compiler)
+                rules.compile()
+                self._rules = rules
+            return self._rules
 
 
 def _below_status(error: FieldError) -> FieldError:

@@ -9,10 +9,11 @@ from apiserver.meta.resource import Column, Schema
 from registry.embedded.kinds import schema_builders as schemas
 from registry.embedded.kinds import table_cells as cells
 from registry.embedded.kinds.kind import CREATED_AT, Kind
-from registry.embedded.kinds.policy_validation import PolicyValidation
+from registry.embedded.kinds.policy_validation import ExpressionErrors, PolicyValidation
 from registry.embedded.kinds.rbac_validation import RoleBindingValidation, RoleValidation
 from registry.embedded.kinds.schema_builders import (
     INTEGER,
+    LABEL_SELECTOR,
     STRING,
     STRINGS,
     list_of,
@@ -34,17 +35,6 @@ _RULE = struct(
         "nonResourceURLs": STRINGS,
     }
 )
-_OPERATOR = {"type": "string", "enum": ["In", "NotIn", "Exists", "DoesNotExist"]}
-_SELECTOR = struct(
-    {
-        "matchLabels": schemas.STRING_MAP,
-        "matchExpressions": list_of(
-            struct({"key": STRING, "operator": _OPERATOR, "values": STRINGS}, required=("key", "operator")),
-            **{"x-kubernetes-list-type": "atomic"},
-        ),
-    },
-    **schemas.ATOMIC,
-)
 _RULES = list_of(_RULE, **{"x-kubernetes-list-type": "atomic"})
 _SUBJECT = struct({"kind": STRING, "apiGroup": STRING, "name": STRING, "namespace": STRING})
 _BINDING = {
@@ -55,7 +45,7 @@ _BINDING = {
     ),
 }
 _BINDING_COLUMNS = (
-    Column("Role", description="What is granted."),
+    Column("Role", description="The role that is granted."),
     Column("Users", description="Users to whom it is granted.", priority=1),
     Column("Groups", description="Groups to which it is granted.", priority=1),
     Column("ServiceAccounts", description="Service accounts to which it is granted.", priority=1),
@@ -80,7 +70,7 @@ CLUSTERROLE = Kind(
     namespaced=False,
     description="ClusterRole is a set of permissions that is granted in one namespace or in all.",
     name_errors=path_segment_errors,
-    properties={"rules": _RULES, "aggregationRule": struct({"clusterRoleSelectors": list_of(_SELECTOR)})},
+    properties={"rules": _RULES, "aggregationRule": struct({"clusterRoleSelectors": list_of(LABEL_SELECTOR)})},
     replaces_default_columns=True,
     columns=CREATED_AT,
     cells=cells.created_at,
@@ -122,8 +112,8 @@ _OPERATION_RULES = list_of(
 )
 _MATCHING = {
     "matchPolicy": with_default("Equivalent"),
-    "namespaceSelector": with_default({}, _SELECTOR),
-    "objectSelector": with_default({}, _SELECTOR),
+    "namespaceSelector": with_default({}, LABEL_SELECTOR),
+    "objectSelector": with_default({}, LABEL_SELECTOR),
 }
 _MATCH_RESOURCES = open_struct(
     {**_MATCHING, "resourceRules": _OPERATION_RULES, "excludeResourceRules": _OPERATION_RULES}, **schemas.ATOMIC
@@ -161,12 +151,9 @@ def _webhooks(properties: Mapping[str, Schema]) -> Mapping[str, Schema]:
     return {"webhooks": merged_list(open_struct(properties, required=("name",)), "name")}
 
 
-CONTROL_PLANE_KINDS = (
-    ROLE,
-    CLUSTERROLE,
-    ROLEBINDING,
-    CLUSTERROLEBINDING,
-    Kind(
+def policy_kind(expression_errors: ExpressionErrors) -> Kind:
+    """`expression_errors` compiles the expressions of a policy."""
+    return Kind(
         group=_ADMISSION,
         kind="ValidatingAdmissionPolicy",
         plural="validatingadmissionpolicies",
@@ -177,12 +164,19 @@ CONTROL_PLANE_KINDS = (
         generation=True,
         properties={"spec": _POLICY_SPEC, "status": schemas.STATUS},
         columns=(
-            Column("Validations", "integer", description="How many expressions there are."),
+            Column("Validations", "integer", description="Number of expressions."),
             Column("ParamKind", description="Kind of its parameters."),
         ),
         cells=cells.admissionpolicy,
-        validation=PolicyValidation(),
-    ),
+        validation=PolicyValidation(expression_errors),
+    )
+
+
+CONTROL_PLANE_KINDS = (
+    ROLE,
+    CLUSTERROLE,
+    ROLEBINDING,
+    CLUSTERROLEBINDING,
     Kind(
         group=_ADMISSION,
         kind="ValidatingAdmissionPolicyBinding",
@@ -202,7 +196,7 @@ CONTROL_PLANE_KINDS = (
         description="ValidatingWebhookConfiguration names webhooks that may refuse a write.",
         generation=True,
         properties=_webhooks(_WEBHOOK),
-        columns=(Column("Webhooks", "integer", description="How many there are."),),
+        columns=(Column("Webhooks", "integer", description="Number of webhooks."),),
         cells=cells.webhooks,
     ),
     Kind(
@@ -213,7 +207,7 @@ CONTROL_PLANE_KINDS = (
         description="MutatingWebhookConfiguration names webhooks that may change what is written.",
         generation=True,
         properties=_webhooks(_MUTATING),
-        columns=(Column("Webhooks", "integer", description="How many there are."),),
+        columns=(Column("Webhooks", "integer", description="Number of webhooks."),),
         cells=cells.webhooks,
     ),
     Kind(
@@ -222,12 +216,12 @@ CONTROL_PLANE_KINDS = (
         plural="apiservices",
         namespaced=False,
         categories=("api-extensions",),
-        description="APIService tells who serves a version of a group.",
+        description="APIService names the server of one version of a group.",
         status=True,
         properties={"spec": open_struct({"service": open_struct({"port": _SERVICE_PORT})}), "status": schemas.STATUS},
         columns=(
-            Column("Service", description="The Service that is asked."),
-            Column("Available", description="Whether it answers."),
+            Column("Service", description="The Service that gets the requests."),
+            Column("Available", description="True if the Service responds."),
         ),
         cells=cells.apiservice,
     ),

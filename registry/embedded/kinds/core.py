@@ -47,7 +47,7 @@ SECRET = Kind(
     group="",
     kind="Secret",
     plural="secrets",
-    description="Secret holds a small amount of data that is not for everybody.",
+    description="Secret holds a small amount of confidential data.",
     properties={
         "type": STRING,
         "data": schemas.BYTES_MAP,
@@ -55,7 +55,7 @@ SECRET = Kind(
         "immutable": BOOLEAN,
     },
     selectable_fields=fields_at("type"),
-    columns=(Column("Type", description="What the data is for."), Column("Data", "integer", description="Entries.")),
+    columns=(Column("Type", description="The purpose of the data."), Column("Data", "integer", description="Entries.")),
     cells=cells.secret,
     validation=core_validation.SecretValidation(),
 )
@@ -123,9 +123,9 @@ SERVICE = Kind(
     },
     selectable_fields=fields_at("spec.clusterIP", "spec.type"),
     columns=(
-        Column("Type", description="How the service is reached."),
-        Column("Cluster-IP", description="Address inside of the cluster."),
-        Column("External-IP", description="Addresses outside of the cluster."),
+        Column("Type", description="The kind of access: ClusterIP, NodePort, LoadBalancer or ExternalName."),
+        Column("Cluster-IP", description="Address inside the cluster."),
+        Column("External-IP", description="Addresses outside the cluster."),
         Column("Port(s)", description="Ports and their protocols."),
         Column("Selector", description="Labels of the pods behind it.", priority=1),
     ),
@@ -143,7 +143,10 @@ RESOURCEQUOTA = Kind(
         "spec": struct({"hard": schemas.QUANTITIES, "scopes": schemas.STRINGS, "scopeSelector": ANYTHING}),
         "status": struct({"hard": schemas.QUANTITIES, "used": schemas.QUANTITIES}),
     },
-    columns=(Column("Request", description="What is used of what may be."), Column("Limit", description="Of limits.")),
+    columns=(
+        Column("Request", description="Used and permitted requests."),
+        Column("Limit", description="The same of limits."),
+    ),
     cells=cells.resourcequota,
     validation=quota_validation.ResourceQuotaValidation(),
 )
@@ -174,7 +177,7 @@ EVENT = Kind(
     kind="Event",
     plural="events",
     short_names=("ev",),
-    description="Event tells of something that happened. It is kept for an hour.",
+    description="Event reports an occurrence in the cluster. It is stored for an hour.",
     properties={
         "involvedObject": _OBJECT_REFERENCE,
         "related": _OBJECT_REFERENCE,
@@ -191,15 +194,15 @@ EVENT = Kind(
     },
     replaces_default_columns=True,
     columns=(
-        Column("Last Seen", description="How long ago it happened last."),
+        Column("Last Seen", description="Time since the last occurrence."),
         Column("Type", description="Normal or Warning."),
-        Column("Reason", description="Why, in one word."),
-        Column("Object", description="What it is about."),
-        Column("Subobject", description="The part of it.", priority=1),
-        Column("Source", description="Who tells.", priority=1),
-        Column("Message", description="What happened."),
-        Column("First Seen", description="How long ago it happened first.", priority=1),
-        Column("Count", description="How often it has happened.", priority=1),
+        Column("Reason", description="The cause, as one word."),
+        Column("Object", description="The object that the Event is about."),
+        Column("Subobject", description="The part of the object that the Event is about.", priority=1),
+        Column("Source", description="The component that reported the Event.", priority=1),
+        Column("Message", description="A description of the occurrence."),
+        Column("First Seen", description="Time since the first occurrence.", priority=1),
+        Column("Count", description="Number of occurrences.", priority=1),
         Column("Name", format="name", description="Name of the Event.", priority=1),
     ),
     cells=cells.event,
@@ -208,7 +211,7 @@ LEASE = Kind(
     group="coordination.k8s.io",
     kind="Lease",
     plural="leases",
-    description="Lease tells who does something at present, and until when.",
+    description="Lease records which client does some work, and until when.",
     properties={
         "spec": struct(
             {
@@ -222,7 +225,7 @@ LEASE = Kind(
             }
         )
     },
-    columns=(Column("Holder", description="Who holds it."),),
+    columns=(Column("Holder", description="The client that holds the Lease."),),
     cells=cells.lease,
 )
 

@@ -28,8 +28,16 @@ class KindValidation(Protocol):
 
     def validate(self, obj: Object) -> list[FieldError]: ...
 
+    def validate_create(self, obj: Object) -> list[FieldError]:
+        """Checks what may be stored, but not be created. Called after `validate` has found no error."""
+        ...
+
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         """Checks for changes that are not allowed. Called after `validate` has found no error."""
+        ...
+
+    def is_slow(self) -> bool:
+        """True if these checks take long even for a small object."""
         ...
 
 
@@ -45,8 +53,14 @@ class NoValidation:
     def validate(self, obj: Object) -> list[FieldError]:
         return []
 
+    def validate_create(self, obj: Object) -> list[FieldError]:
+        return []
+
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         return []
+
+    def is_slow(self) -> bool:
+        return False
 
 
 CREATED_AT = (

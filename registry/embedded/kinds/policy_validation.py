@@ -1,10 +1,12 @@
-"""Validation of ValidatingAdmissionPolicies, which kube-apiserver does before it compiles their expressions. Pure."""
+"""Validation of ValidatingAdmissionPolicies. Pure."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
+from apiserver.json.values import equal
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Object
@@ -19,7 +21,16 @@ _RESERVED = frozenset(
 )
 
 
+ExpressionErrors = Callable[[Object], list[FieldError]]
+"""One error for each expression of a policy that does not compile."""
+
+
 class PolicyValidation(NoValidation):
+    """A stored policy may have expressions that do not compile: only a new one, and a change of the spec, is judged."""
+
+    def __init__(self, expression_errors: ExpressionErrors) -> None:
+        self._expression_errors = expression_errors
+
     def validate(self, obj: Object) -> list[FieldError]:
         variables = (obj.get("spec") or {}).get("variables") or []
         return [
@@ -27,6 +38,16 @@ class PolicyValidation(NoValidation):
             for index, variable in enumerate(variables)
             for problem in _variable_errors(variable, f"spec.variables[{index}]")
         ]
+
+    def validate_create(self, obj: Object) -> list[FieldError]:
+        return self._expression_errors(obj)
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        return [] if equal(new.get("spec"), old.get("spec")) else self._expression_errors(new)
+
+    def is_slow(self) -> bool:
+        # all expressions are compiled
+        return True
 
 
 def _variable_errors(variable: dict[str, Any], path: str) -> list[FieldError]:

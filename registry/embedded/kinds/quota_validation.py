@@ -7,28 +7,13 @@ from typing import Any
 
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
-from apiserver.meta.label_validation import qualified_name_errors
 from apiserver.meta.resource import Object
 from registry import quantity
 from registry.embedded.kinds.kind import NoValidation
+from registry.quota_names import is_whole, quota_name_errors, whole_errors
 
 LIMIT_MAPS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 """The fields of an element of spec.limits that hold quantities."""
-
-_COMPUTE = ("cpu", "memory", "ephemeral-storage")
-_COUNTED = (
-    *("pods", "services", "services.nodeports", "services.loadbalancers", "replicationcontrollers"),
-    *("resourcequotas", "secrets", "configmaps", "persistentvolumeclaims"),
-)
-# the resource names without a domain that a ResourceQuota can limit
-_STANDARD = frozenset(
-    (
-        *_COMPUTE,
-        *(f"{part}.{name}" for part in ("requests", "limits") for name in _COMPUTE),
-        "requests.storage",
-        *_COUNTED,
-    )
-)
 
 
 class ResourceQuotaValidation(NoValidation):
@@ -40,7 +25,8 @@ class ResourceQuotaValidation(NoValidation):
     def validate(self, obj: Object) -> list[FieldError]:
         hard = (obj.get("spec") or {}).get("hard") or {}
         names = [problem for key in hard for problem in _name_errors(key, f"spec.hard[{key}]")]
-        return names + (_quantity_errors("spec.hard", hard) or _negative_errors("spec.hard", hard))
+        problems = _quantity_errors("spec.hard", hard) or _negative_errors("spec.hard", hard)
+        return names + (problems or _count_errors("spec.hard", hard))
 
 
 class LimitRangeValidation(NoValidation):
@@ -64,16 +50,12 @@ class LimitRangeValidation(NoValidation):
 
 
 def _name_errors(key: str, path: str) -> list[FieldError]:
-    if "/" in key:
-        return [errors.invalid(path, key, why) for why in qualified_name_errors(key)]
-    if key in _STANDARD or key.removeprefix("requests.").startswith("hugepages-"):
-        return []
-    whys = ["must be a standard resource type or fully qualified"] if key != "storage" else []
-    return [errors.invalid(path, key, why) for why in (*whys, "must be a standard resource for quota")]
+    return [errors.invalid(path, key, why) for why in quota_name_errors(key)]
 
 
 def _canonical(quantities: Any) -> Any:
-    """Returns the quantities in canonical form. Invalid quantities stay as they are: validation reports them."""
+    """Returns the quantities in canonical form, in whole thousandths. Invalid quantities stay as they are: validation
+    reports them."""
     return {key: value if _quantity_error(value) else quantity.canonical(value) for key, value in quantities.items()}
 
 
@@ -85,6 +67,12 @@ def _quantity_errors(path: str, quantities: Mapping[str, Any]) -> list[FieldErro
 def _negative_errors(path: str, quantities: Mapping[str, Any]) -> list[FieldError]:
     why = "must be greater than or equal to 0"
     return [errors.invalid(f"{path}[{k}]", each, why) for k, each in quantities.items() if quantity.parse(each) < 0]
+
+
+def _count_errors(path: str, quantities: Mapping[str, Any]) -> list[FieldError]:
+    counts = {key: value for key, value in quantities.items() if is_whole(key)}
+    wrong = {key: value for key, value in counts.items() if whole_errors(quantity.parse(value))}
+    return [errors.invalid(f"{path}[{key}]", value, "must be an integer") for key, value in wrong.items()]
 
 
 def _quantity_error(value: str | int) -> str:

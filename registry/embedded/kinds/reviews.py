@@ -38,13 +38,13 @@ def _review(group: str, kind: str, description: str, spec: Schema | None, *, nam
 SUBJECT_ACCESS_REVIEW = _review(
     AUTHORIZATION,
     "SubjectAccessReview",
-    "SubjectAccessReview asks whether somebody may do something.",
+    "SubjectAccessReview checks whether a user is allowed to perform an action.",
     _SUBJECT_ACCESS_REVIEW_SPEC,
 )
 LOCAL_SUBJECT_ACCESS_REVIEW = _review(
     AUTHORIZATION,
     "LocalSubjectAccessReview",
-    "LocalSubjectAccessReview asks whether somebody may do something in a namespace.",
+    "LocalSubjectAccessReview checks whether a user is allowed to perform an action in a namespace.",
     _SUBJECT_ACCESS_REVIEW_SPEC,
     namespaced=True,
 )
@@ -64,7 +64,7 @@ SELF_SUBJECT_REVIEW = _review(AUTHENTICATION, "SelfSubjectReview", "SelfSubjectR
 TOKEN_REQUEST = _review(
     AUTHENTICATION,
     "TokenRequest",
-    "TokenRequest asks for a token of a service account.",
+    "TokenRequest requests a token of a service account.",
     struct(
         {
             "audiences": STRINGS,
@@ -83,3 +83,13 @@ TOKEN_REVIEW = _review(
     "TokenReview asks whose a token is.",
     struct({"token": STRING, "audiences": STRINGS}),
 )
+
+REVIEWS = (
+    SUBJECT_ACCESS_REVIEW,
+    LOCAL_SUBJECT_ACCESS_REVIEW,
+    SELF_SUBJECT_ACCESS_REVIEW,
+    SELF_SUBJECT_RULES_REVIEW,
+    SELF_SUBJECT_REVIEW,
+    TOKEN_REVIEW,
+)
+"""The reviews that are resources of their own."""

@@ -73,3 +73,16 @@ CONDITIONS: Schema = merged_list(
     "type",
 )
 STATUS: Schema = open_struct({"conditions": CONDITIONS})
+
+
+_OPERATOR: Schema = {"type": "string", "enum": ["In", "NotIn", "Exists", "DoesNotExist"]}
+LABEL_SELECTOR: Schema = struct(
+    {
+        "matchLabels": STRING_MAP,
+        "matchExpressions": list_of(
+            struct({"key": STRING, "operator": _OPERATOR, "values": STRINGS}, required=("key", "operator")),
+            **{"x-kubernetes-list-type": "atomic"},
+        ),
+    },
+    **ATOMIC,
+)

@@ -132,3 +132,25 @@ def apiservice(obj: Object) -> Sequence[object]:
     available = condition(obj, "Available") or "Unknown"
     reason = condition(obj, "Available", "reason")
     return [name, f"{available} ({reason})" if reason and available != "True" else available]
+
+
+def networkpolicy(obj: Object) -> Sequence[object]:
+    selector = (obj.get("spec") or {}).get("podSelector") or {}
+    equal = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
+    return [joined([*equal, *(_expression(each) for each in selector.get("matchExpressions") or ())])]
+
+
+def ingress(obj: Object) -> Sequence[object]:
+    spec = obj.get("spec") or {}
+    hosts = [rule["host"] for rule in spec.get("rules") or () if rule.get("host")]
+    served = ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
+    addresses = [each.get("ip") or each.get("hostname") or "" for each in served]
+    ports = "80, 443" if spec.get("tls") else "80"
+    return [spec.get("ingressClassName", "<none>"), ",".join(hosts) or "*", ",".join(addresses), ports]
+
+
+def _expression(requirement: Any) -> str:
+    """A requirement of a selector, as in the query of a request."""
+    key, values = str(requirement.get("key", "")), ",".join(sorted(requirement.get("values") or ()))
+    forms = {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "Exists": key, "DoesNotExist": f"!{key}"}
+    return forms.get(requirement.get("operator", ""), key)

@@ -9,7 +9,7 @@ from apiserver.authorization.authorizer import MASTERS, AccessAttributes
 from apiserver.meta import errors
 from apiserver.meta.resource import GroupResource, Object, Resource
 from apiserver.request.context import RequestContext, User
-from registry.rbac.escalation import ALL_RULES, describe, uncovered
+from registry.rbac.escalation import ALL_RULES, describe_rule, uncovered
 from registry.rbac.role_index import GROUP, RbacRule, RoleIndex, parse_binding, parse_rules, split_key
 
 
@@ -77,7 +77,7 @@ def _reject_missing_permissions(
     if not missing:
         return
     groups = " ".join(f'"{group}"' for group in user.groups)
-    lines = "\n".join(describe(rule) for rule in missing)
+    lines = "\n".join(describe_rule(rule) for rule in missing)
     why = f'user "{user.name}" (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n{lines}'
     raise errors.Forbidden(resource.group_resource, name, why)
 

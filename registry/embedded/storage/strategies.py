@@ -52,13 +52,18 @@ class KindStrategy:
         return [errors.invalid("metadata.name", name, text) for text in self._kind.name_errors(name)]
 
     def validate(self, obj: Object) -> list[FieldError]:
+        return self._content_errors(obj) or self._kind.validation.validate_create(obj)
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        return self._content_errors(new) or self._kind.validation.validate_update(new, old)
+
+    def _content_errors(self, obj: Object) -> list[FieldError]:
         missing = [errors.required(field) for field in self._kind.required if field not in obj]
         problems = [*missing, *self._kind.schema_errors(obj)]
         return problems or self._kind.validation.validate(obj)
 
-    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
-        problems = self.validate(new)
-        return problems or self._kind.validation.validate_update(new, old)
+    def is_slow(self) -> bool:
+        return self._kind.validation.is_slow()
 
     def warnings(self, obj: Object) -> list[str]:
         return []
@@ -100,6 +105,9 @@ class SubresourceStrategy:
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         return self.validate(new)
+
+    def is_slow(self) -> bool:
+        return False
 
     def warnings(self, obj: Object) -> list[str]:
         return []

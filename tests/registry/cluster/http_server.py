@@ -9,10 +9,7 @@ import orjson
 from aiohttp import web
 
 from registry.cluster.client import HttpClusterClient
-from registry.cluster.interface import (
-    HELMRELEASES,
-    WatchEvent,
-)
+from registry.cluster.interface import HELMRELEASES, WatchEvent
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

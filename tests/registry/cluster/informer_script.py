@@ -112,8 +112,13 @@ class RecordingHandler:
 
 
 class Run:
-    def __init__(self, script: Script, informer: Informer, record: RecordingHandler, delays: list[float]) -> None:
-        self.calls, self.informer, self.delays = script.calls, informer, delays
+    """`completeness` tells for each of the delays whether the informer was complete meanwhile."""
+
+    def __init__(
+        self, script: Script, informer: Informer, record: RecordingHandler, pauses: Sequence[tuple[float, bool]]
+    ) -> None:
+        self.calls, self.informer = script.calls, informer
+        self.delays, self.completeness = [each[0] for each in pauses], [each[1] for each in pauses]
         self.handled, self.objects = record.handled, record.objects
 
 
@@ -123,10 +128,10 @@ def whole(obj: Object) -> Object:
 
 async def play(*steps: Any, store_objects: bool = True, transform: Callable[[Object], Object] = whole) -> Run:
     """Runs an informer through the script without delays."""
-    script, record, delays = Script(*steps), RecordingHandler(), list[float]()
+    script, record, pauses = Script(*steps), RecordingHandler(), list[tuple[float, bool]]()
 
     async def sleep(seconds: float) -> None:
-        delays.append(seconds)
+        pauses.append((seconds, informer.complete.is_set()))
 
     backoff = Backoff(jitter=lambda: 0.0)
     informer = Informer(
@@ -143,7 +148,7 @@ async def play(*steps: Any, store_objects: bool = True, transform: Callable[[Obj
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
-    return Run(script, informer, record, delays)
+    return Run(script, informer, record, pauses)
 
 
 INITIAL = [event("ADDED", "a", 3), event("ADDED", "b", 2), bookmark(5, **END)]

@@ -7,14 +7,16 @@ import pytest
 from aiohttp import web
 
 from apiserver.meta.errors import BadRequest, StatusError
+from apiserver.patch.media_types import MERGE_PATCH
 from registry.cluster.client import HttpClusterClient
 from registry.cluster.interface import (
     HELMRELEASES,
-    MERGE_PATCH,
     NAMESPACES,
     TOKEN_REVIEWS_PATH,
     ClusterUnreachable,
     NotServed,
+    UnexpectedAnswer,
+    reason_for_log,
 )
 from registry.cluster.kubernetes_asyncio_shim import Configuration
 from tests.registry.cluster.http_server import Answer, Server, json, stream, watched
@@ -77,6 +79,56 @@ async def test_every_call_sends_the_request_that_kubernetes_expects(server: Serv
     assert {headers["Authorization"] for headers in server.headers} == {"Bearer t0"}
 
 
+DISCOVERY = {
+    "kind": "APIGroupDiscoveryList",
+    "items": [
+        {"metadata": {"name": "empty.example.org"}},
+        {
+            "metadata": {"name": "example.org"},
+            "versions": [
+                {"version": "v1", "resources": [{"resource": "boxes"}, {"resource": "crates"}]},
+                {"version": "v1beta1"},
+            ],
+        },
+    ],
+}
+CORE = {
+    "kind": "APIGroupDiscoveryList",
+    "items": [{"metadata": {}, "versions": [{"version": "v1", "resources": [{"resource": "nodes"}]}]}],
+}
+
+
+async def test_everything_that_is_served_is_found_by_two_requests_which_are_repeated_with_the_etag(
+    server: Server, client: HttpClusterClient
+) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if request.headers.get("If-None-Match") == '"5"':
+            return web.Response(status=304)
+        return web.json_response(CORE if request.path == "/api" else DISCOVERY, headers={"ETag": '"5"'})
+
+    server.answer = answer
+    expected = {("", "v1", "nodes"), ("example.org", "v1", "boxes"), ("example.org", "v1", "crates")}
+    assert [await client.served_resources() for _ in range(2)] == [expected, expected]
+    assert [each[:2] for each in server.requests] == [("GET", "/api"), ("GET", "/apis")] * 2
+    assert "as=APIGroupDiscoveryList" in server.headers[0]["Accept"]
+    assert [each.get("If-None-Match") for each in server.headers] == [None, None, '"5"', '"5"']
+
+
+async def test_lookups_that_begin_together_share_one_discovery(server: Server, client: HttpClusterClient) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.json_response(CORE if request.path == "/api" else DISCOVERY)
+
+    server.answer = answer
+    first, second = await asyncio.gather(client.served_resources(), client.served_resources())
+    assert first == second
+    assert len(server.requests) == 2
+
+
+async def test_a_cluster_without_aggregated_discovery_is_no_error(server: Server, client: HttpClusterClient) -> None:
+    server.answer = json({"kind": "APIGroupList", "groups": []})
+    assert await client.served_resources() is None
+
+
 def _list(*names: str, **metadata: str) -> dict[str, Any]:
     return {"items": [{"metadata": {"name": name}} for name in names], "metadata": {"resourceVersion": "9", **metadata}}
 
@@ -103,6 +155,20 @@ async def test_each_list_item_visits_all_items(
     server.answer = json(_list("a", "b"))
     assert await names_of(client, resource_version=version, label_selector="x=y") == (["a", "b"], "9")
     assert server.requests == [("GET", "/api/v1/namespaces", {**query, "labelSelector": "x=y"}, None)]
+
+
+async def test_a_page_of_a_version_is_requested_as_exactly_that_version(
+    server: Server, client: HttpClusterClient
+) -> None:
+    """Without the match, a kube-apiserver 1.36 ignores the version if the selector names one object."""
+    server.answer = json(_list("a"))
+    await client.list(NAMESPACES, field_selector="metadata.name=a", limit=1, resource_version="7")
+    assert server.requests[0][2] == {
+        "fieldSelector": "metadata.name=a",
+        "limit": "1",
+        "resourceVersion": "7",
+        "resourceVersionMatch": "Exact",
+    }
 
 
 async def test_all_pages_of_a_list_are_read(server: Server, client: HttpClusterClient) -> None:
@@ -190,6 +256,33 @@ async def test_a_group_that_is_not_served_is_distinguished_from_an_unreachable_c
         await client.list(HELMRELEASES, limit=1)
     with pytest.raises(NotServed):
         await watched(client)
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        pytest.param(
+            _body(b"service unavailable\n", status=503, content_type="text/plain"),
+            "503 Service Unavailable: service unavailable",
+            id="the aggregator's, for a server that is down",
+        ),
+        pytest.param(_body(b"<html>\n<body>", status=502), "502 Bad Gateway: <html> <body>", id="a proxy's"),
+        pytest.param(_body(b"<html>"), "200 OK: <html>", id="of something else"),
+        pytest.param(_body(b"", status=500), "500 Internal Server Error", id="empty"),
+        pytest.param(_body(b"[1]"), "200 OK: [1]", id="no object"),
+        pytest.param(json({"a": 1}, status=500), '500 Internal Server Error: {"a": 1}', id="no Status"),
+        pytest.param(_body(b"\xff\x1b[31m" + b"x" * 500), f"200 OK: ??[31m{'x' * 194}", id="long and unprintable"),
+    ],
+)
+async def test_an_answer_that_is_no_status_is_told_from_no_answer(
+    server: Server, client: HttpClusterClient, answer: Answer, why: str
+) -> None:
+    server.answer = answer
+    with pytest.raises(UnexpectedAnswer) as raised:
+        await client.discover("apps.cozystack.io/v1alpha1")
+    assert reason_for_log(raised.value) == f"the answer is {why}"
+    # clients of ours learn nothing of it
+    assert raised.value.message == "kube-apiserver cannot be reached"
 
 
 async def test_a_refused_connection_is_an_unreachable_cluster(unused_tcp_port: int) -> None:

@@ -14,10 +14,7 @@ from aiohttp import web
 
 from apiserver.meta.errors import StatusError
 from registry.cluster.client import HttpClusterClient
-from registry.cluster.interface import (
-    HELMRELEASES,
-    ClusterUnreachable,
-)
+from registry.cluster.interface import HELMRELEASES, ClusterUnreachable
 from tests.registry.cluster.http_server import Answer, Server, json, stream, watched
 
 

@@ -10,9 +10,7 @@ import yaml
 from apiserver.tls.certificates import make_ca
 from registry.cluster.client import HttpClusterClient
 from registry.cluster.connection import load_in_cluster
-from registry.cluster.interface import (
-    NAMESPACES,
-)
+from registry.cluster.interface import NAMESPACES
 from registry.cluster.kubernetes_asyncio_shim import Configuration
 from tests.registry.cluster.http_server import Server
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -13,10 +14,19 @@ from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from registry.cluster import informer_factory
+from registry.cluster.aggregated_discovery import Discovered, DiscoveryRequests
 from registry.cluster.event_handlers import NoOpEventHandler
 from registry.cluster.informer_factory import InformerFactory
-from registry.cluster.interface import NAMESPACES, SECRETS, ClusterResource, ClusterUnreachable, NotServed
-from tests.fakes import FakeCluster
+from registry.cluster.interface import (
+    NAMESPACES,
+    NETWORKPOLICIES,
+    SECRETS,
+    ClusterResource,
+    ClusterUnreachable,
+    NotServed,
+    ServedResource,
+)
+from tests.fake_cluster import FakeCluster
 from tests.virtual_time import virtual
 
 OLD = ClusterResource("gateway.networking.k8s.io", "v1alpha2", "tlsroutes", "TLSRoute")
@@ -83,6 +93,14 @@ def test_a_shared_informer_is_returned_and_not_run() -> None:
     assert namespaces not in informers.all
 
 
+def test_a_shared_informer_of_some_objects_is_returned_for_its_field_selector() -> None:
+    named = InformerFactory(FakeCluster()).get(SECRETS, field_selector="metadata.name=a")
+    informers = InformerFactory(FakeCluster(), shared=[named])
+    assert informers.get(SECRETS, field_selector="metadata.name=a") is named
+    assert informers.get(SECRETS) is not named
+    assert informers.get(SECRETS, field_selector="metadata.name=b") is not named
+
+
 async def test_all_informers_run_including_later_ones() -> None:
     cluster, first, second = FakeCluster(), NameCollector(), NameCollector()
     cluster.add(NAMESPACES, {"metadata": {"name": "a"}})
@@ -119,6 +137,18 @@ async def test_the_newest_version_that_is_served_is_found(
     assert notified.get_nowait() == found
 
 
+async def test_a_kind_can_be_asked_for_while_others_are_watched() -> None:
+    """Its plural need not be the kind with an s."""
+    informers = InformerFactory(FakeCluster(before=Serving(NETWORKPOLICIES)))
+    async with running(informers):
+        await asyncio.sleep(0)
+        availability = informers.watch_availability(
+            NETWORKPOLICIES.group, NETWORKPOLICIES.kind, ["v1"], plural=NETWORKPOLICIES.plural
+        )
+        await asyncio.wait_for(availability.checked.wait(), 5)
+    assert availability.resource == NETWORKPOLICIES
+
+
 @pytest.mark.usefixtures("quick")
 async def test_a_missing_kind_is_checked_until_it_is_served() -> None:
     serving = Serving()
@@ -135,6 +165,66 @@ async def test_a_missing_kind_is_checked_until_it_is_served() -> None:
             await asyncio.wait_for(notified.get(), 0.05)
         assert availability.resource is None
         serving.away = False
+        assert await asyncio.wait_for(notified.get(), 5) == OLD
+
+
+class DiscoveringCluster(FakeCluster):
+    """A FakeCluster with aggregated discovery, which counts requests once it lacks a kind."""
+
+    def __init__(self, serving: Serving) -> None:
+        super().__init__(before=serving)
+        self.serving = serving
+        self.discoveries = self.lists = 0
+        self.asked = asyncio.Semaphore(0)
+        self.broken = False
+        self._discovery = DiscoveryRequests(self._document)
+
+    async def served_resources(self) -> Collection[ServedResource] | None:
+        return await self._discovery.served_resources()
+
+    async def _document(self, path: str, last: Discovered) -> Discovered:
+        if path != "/apis":
+            return Discovered(served=())
+        self.discoveries += 1
+        # the answer takes a moment, as that of a cluster does
+        await asyncio.sleep(0)
+        self.asked.release()
+        if self.broken:
+            raise ClusterUnreachable
+        return Discovered(served={(each.group, each.version, each.plural) for each in self.serving.kinds})
+
+    async def list(self, res: ClusterResource, namespace: str = "", **options: Any) -> Object:
+        self.lists += 1
+        return await super().list(res, namespace, **options)
+
+
+@virtual
+async def test_missing_kinds_are_looked_for_by_one_request_in_ten_seconds() -> None:
+    cluster = DiscoveringCluster(Serving())
+    informers = InformerFactory(cluster)
+    kinds = "Box", "Crate", "Tin"
+    found = [informers.watch_availability("example.org", kind, ["v1", "v1beta1"]) for kind in kinds]
+    async with running(informers):
+        await informers.wait_until_checked()
+        first = cluster.lists
+        await asyncio.sleep(95)
+        assert (cluster.discoveries, cluster.lists - first) == (9, 0)
+        cluster.serving.kinds.add(ClusterResource("example.org", "v1beta1", "crates", "Crate"))
+        await asyncio.sleep(10)
+    assert [each.resource is not None for each in found] == [False, True, False]
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_kind_is_found_without_discovery() -> None:
+    cluster = DiscoveringCluster(Serving())
+    cluster.broken = True
+    informers = InformerFactory(cluster)
+    availability = informers.watch_availability(OLD.group, OLD.kind, [OLD.version])
+    notified: asyncio.Queue[ClusterResource] = asyncio.Queue()
+    availability.subscribe(notified.put_nowait)
+    async with running(informers):
+        await asyncio.wait_for(cluster.asked.acquire(), 5)
+        cluster.serving.kinds.add(OLD)
         assert await asyncio.wait_for(notified.get(), 5) == OLD
 
 
@@ -167,6 +257,7 @@ async def test_a_missing_group_counts_as_a_missing_kind() -> None:
     async with running(informers):
         await asyncio.wait_for(availability.checked.wait(), 5)
         assert availability.resource is None
+        assert informers.missing == [f"{NEW.plural}.{NEW.group}"]
         serving.without_group = False
         notified: asyncio.Queue[ClusterResource] = asyncio.Queue()
         availability.subscribe(notified.put_nowait)
@@ -243,3 +334,4 @@ async def test_a_kind_that_is_no_longer_served_counts_as_unchanged() -> None:
         await change_served_kinds(cluster, serving, OLD)
         assert [each.reachable for each in informers.all] == [True]
         assert names.seen == {"a", "b"}
+    assert informers.missing == []

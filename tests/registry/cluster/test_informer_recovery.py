@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,11 +27,13 @@ from tests.registry.cluster.informer_script import (
     play,
 )
 
+EXPIRED = errors.Expired("too old resource version")
+
 
 @pytest.mark.parametrize(
     "error",
     [
-        pytest.param(errors.Expired("too old resource version"), id="too old"),
+        pytest.param(EXPIRED, id="too old"),
         pytest.param(errors.TooLargeResourceVersion(9, 4), id="larger than the latest version"),
     ],
 )
@@ -40,17 +43,46 @@ async def test_an_unavailable_version_is_followed_by_a_new_list(error: StatusErr
     assert run.handled == [("replace", ["a", "b"], 5), ("replace", ["c"], 21)]
 
 
+def unreachable(message: str, cause: Exception) -> ClusterUnreachable:
+    error = ClusterUnreachable(message)
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        pytest.param(
+            unreachable("kube-apiserver cannot be reached", OSError("no route")), "no route", id="a cause that says why"
+        ),
+        pytest.param(
+            unreachable("kube-apiserver does not accept the credentials", KeyError()),
+            "kube-apiserver does not accept the credentials",
+            id="a cause without a text",
+        ),
+        pytest.param(
+            StatusError(403, "Forbidden", "things is forbidden"), "things is forbidden", id="an answer of the cluster"
+        ),
+    ],
+)
+async def test_the_log_says_why_a_watch_failed(
+    error: StatusError, expected: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        await play(INITIAL, [error], page(5))
+    assert [each.getMessage() for each in caplog.records] == [f"informer of namespaces: the watch failed: {expected}"]
+
+
 async def test_a_new_list_is_not_older_than_the_last_event_unless_that_version_is_unavailable() -> None:
-    expired, future = errors.Expired("too old resource version"), errors.TooLargeResourceVersion(6, 4)
+    future = errors.TooLargeResourceVersion(6, 4)
     rejected = StatusError(422, "Invalid", "")
-    run = await play(rejected, page(5), [event("ADDED", "a", 6), expired], future, page(4), [event("ADDED", "b", 5)])
+    run = await play(rejected, page(5), [event("ADDED", "a", 6), EXPIRED], future, page(4), [event("ADDED", "b", 5)])
     assert run.calls == ["watchlist", "list 0", "watch 5", "list 6", "list", "watch 4", "watch 5"]
     assert run.handled[-2:] == [("replace", [], 4), ("ADDED", "b", 5)]
 
 
 async def test_expired_watches_are_followed_by_lists() -> None:
-    expired = errors.Expired("too old resource version")
-    run = await play(expired, page(5, obj("a", 1)), expired, page(7, obj("a", 1)), [event("MODIFIED", "a", 8)])
+    run = await play(EXPIRED, page(5, obj("a", 1)), EXPIRED, page(7, obj("a", 1)), [event("MODIFIED", "a", 8)])
     assert run.calls == ["watchlist", "list 0", "watch 5", "list 5", "watch 7", "watch 8"]
     assert run.handled == [("replace", ["a"], 5), ("replace", ["a"], 7), ("MODIFIED", "a", 8)]
 
@@ -58,7 +90,7 @@ async def test_expired_watches_are_followed_by_lists() -> None:
 @pytest.mark.parametrize(
     ("steps", "complete"),
     [
-        pytest.param([[errors.Expired("too old resource version")], INITIAL], False, id="events were missed"),
+        pytest.param([[EXPIRED], INITIAL], False, id="events were missed"),
         pytest.param([[ClusterUnreachable()], page(5)], True, id="an outage that the watch resumes after"),
     ],
 )
@@ -82,6 +114,43 @@ async def test_an_informer_is_incomplete_until_handlers_have_the_new_list(steps:
     assert informer.complete.is_set()
 
 
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param([[*INITIAL, EXPIRED], [bookmark(30, **END), event("ADDED", "c", 31)]], id="initial events"),
+        pytest.param(
+            [errors.BadRequest("no watch list"), page(5), [EXPIRED], page(30), [event("ADDED", "c", 31)]], id="lists"
+        ),
+    ],
+)
+async def test_missed_events_are_listed_without_a_delay(steps: list[Any]) -> None:
+    """Writes are held back meanwhile."""
+    run = await play(*steps)
+    assert run.handled[-1] == ("ADDED", "c", 31)
+    # it follows the short watch at the end
+    assert run.delays == [0.8]
+
+
+async def test_an_informer_whose_watches_expire_is_complete_between_its_lists() -> None:
+    lists = [step for rv in range(10, 14) for step in (page(rv), [EXPIRED])]
+    run = await play(errors.BadRequest("no watch list"), *lists, page(20), [event("ADDED", "c", 21)])
+    assert run.completeness == [True] * 4
+    assert run.delays[:3] == [0.8] * 3
+
+
+async def test_initial_events_of_watches_that_expire_are_requested_after_a_delay() -> None:
+    expiring = [event("ADDED", "a", 3), bookmark(5, **END), EXPIRED]
+    run = await play(expiring, expiring, expiring, [*INITIAL, event("ADDED", "c", 6)])
+    assert run.delays[:2] == [0.8, 0.8]
+    assert run.handled[-1] == ("ADDED", "c", 6)
+
+
+async def test_a_list_of_an_unavailable_version_is_repeated_after_a_delay() -> None:
+    run = await play(errors.BadRequest("no watch list"), page(5), [EXPIRED], EXPIRED, page(7), [event("ADDED", "c", 8)])
+    assert run.calls[2:6] == ["watch 5", "list 5", "list", "watch 7"]
+    assert run.delays[0] == 0.8
+
+
 async def test_handlers_see_an_outage_and_its_end_and_no_event_is_lost() -> None:
     outage = ClusterUnreachable()
     run = await play(INITIAL, [outage], outage, outage, page(9), [event("MODIFIED", "a", 8)])
@@ -103,9 +172,9 @@ async def test_the_delay_grows_during_an_outage() -> None:
 
 async def test_the_delay_is_reset_after_an_outage() -> None:
     outage = [ClusterUnreachable(retry_after=0) for _ in range(6)]
-    run = await play(INITIAL, *outage, page(1), [errors.Expired("too old")], [bookmark(30, **END)])
-    assert run.delays[6:8] == [30.0, 0.8]
-    assert run.handled[-1] == ("replace", [], 30)
+    run = await play(INITIAL, *outage, page(1), [ClusterUnreachable(retry_after=0)], page(1), [event("ADDED", "c", 6)])
+    assert run.delays[5:8] == [25.6, 30.0, 0.8]
+    assert run.handled[-1] == ("ADDED", "c", 6)
 
 
 async def test_retry_after_is_honoured_up_to_a_limit() -> None:

@@ -11,7 +11,7 @@ from apiserver.meta.resource import Object
 from registry.cluster.event_handlers import NoOpEventHandler
 from registry.cluster.informer_factory import InformerFactory
 from registry.cluster.interface import NAMESPACES, SERVICES, ClusterResource
-from tests.fakes import FakeCluster
+from tests.fake_cluster import FakeCluster
 from tests.virtual_time import virtual
 
 

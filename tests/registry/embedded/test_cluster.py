@@ -11,16 +11,18 @@ from typing import Any
 import pytest
 
 from admission.cel.schema_rules import SchemaRuleCompiler
+from admission.policy.expression_errors import expression_errors
 from apiserver.authorization.authorizer import AccessAttributes, Authorizer
 from apiserver.meta.resource import Key, Object
 from apiserver.request.context import User
-from registry.embedded.api_groups import ApiGroupVersion
+from registry.embedded.api_groups import StoredGroupVersion
 from registry.embedded.auth.signing_key import SigningKey, generate_key
 from registry.embedded.bootstrap import SYSTEM_NAMESPACES, bootstrap
 from registry.embedded.cluster import ClusterTrust, EmbeddedCluster
 from registry.embedded.controllers.clusterrole_aggregation import ClusterRoleAggregationController, aggregate_rules
 from registry.embedded.controllers.event_ttl import EventTtlController, last_written
 from registry.sqlite.statements import DatabaseUnusable
+from registry.tenant.types import tenant_resource
 from tests.registry.embedded.embedded_storages import ADMIN, EmbeddedApi, no_admission, request_context
 
 RBAC = "rbac.authorization.k8s.io"
@@ -29,8 +31,9 @@ TRUST = ClusterTrust(authentication={"client-ca-file": "PEM"}, ca="PEM", signing
 
 @asynccontextmanager
 async def running(path: Path) -> AsyncIterator[EmbeddedCluster]:
-    cluster = EmbeddedCluster(path=path, trust=TRUST, compiler=SchemaRuleCompiler())
+    cluster = EmbeddedCluster(path=path, trust=TRUST, compiler=SchemaRuleCompiler(), policy_errors=expression_errors)
     await cluster.open()
+    cluster.reserve_names([tenant_resource()])
     task = asyncio.create_task(cluster.run())
     try:
         yield cluster
@@ -40,7 +43,7 @@ async def running(path: Path) -> AsyncIterator[EmbeddedCluster]:
         await cluster.close()
 
 
-def storage(groups: list[ApiGroupVersion], group: str, version: str, path: str) -> Any:
+def storage(groups: list[StoredGroupVersion], group: str, version: str, path: str) -> Any:
     return next(each for each in groups if (each.group, each.version) == (group, version)).storages[path]
 
 
@@ -78,7 +81,7 @@ async def test_a_restart_keeps_all_objects_and_writes_nothing(tmp_path: Path) ->
         configmaps = storage(cluster.group_versions(cluster.authorizer), "", "v1", "configmaps")
         obj = {"metadata": {"name": "a", "namespace": "default"}, "data": {"k": "v"}}
         created = await configmaps.create(request_context(), obj, no_admission, dry_run=False)
-    cluster = EmbeddedCluster(path=path, trust=TRUST, compiler=SchemaRuleCompiler())
+    cluster = EmbeddedCluster(path=path, trust=TRUST, compiler=SchemaRuleCompiler(), policy_errors=expression_errors)
     await cluster.open()
     first = max(cache.rv for cache in cluster.caches)
     await cluster.close()
@@ -90,7 +93,9 @@ async def test_a_restart_keeps_all_objects_and_writes_nothing(tmp_path: Path) ->
 
 async def test_two_clusters_cannot_open_one_database(tmp_path: Path) -> None:
     async with running(tmp_path / "cluster.db"):
-        other = EmbeddedCluster(path=tmp_path / "cluster.db", trust=TRUST, compiler=SchemaRuleCompiler())
+        other = EmbeddedCluster(
+            path=tmp_path / "cluster.db", trust=TRUST, compiler=SchemaRuleCompiler(), policy_errors=expression_errors
+        )
         with pytest.raises(DatabaseUnusable, match="in use"):
             await other.open()
 

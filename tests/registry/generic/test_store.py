@@ -280,6 +280,10 @@ class ThreadRecordingStrategy(KindStrategy):
         self.threads.append(threading.get_ident())
         return super().validate(obj)
 
+    def validate_update(self, new: Object, old: Object) -> list[errors.FieldError]:
+        self.threads.append(threading.get_ident())
+        return super().validate_update(new, old)
+
 
 @pytest.mark.parametrize(
     ("size", "offloaded"), [pytest.param(10, False, id="small"), pytest.param(10**6, True, id="large")]

@@ -21,11 +21,12 @@ from apiserver.authorization.authorizer import PrivilegedGroups
 from apiserver.endpoints.filters.error_response import ErrorResponses
 from apiserver.endpoints.filters.response_headers import ResponseHeaders
 from apiserver.endpoints.filters.response_headers import install as install_headers
-from apiserver.endpoints.installer import install
+from apiserver.endpoints.installer import install_group_version
 from apiserver.meta import errors
 from apiserver.meta.resource import Object
 from apiserver.metrics import Metrics
-from apiserver.server.app import Api, build_app, endpoints_by_group_version
+from apiserver.server.app import Api, build_app
+from apiserver.server.installed_groups import InstalledGroups
 from apiserver.storage.watch_cache import WatchCache
 from registry.embedded.kinds.core import CONFIGMAP, NAMESPACE
 from registry.embedded.storage.strategies import KindStrategy
@@ -93,7 +94,7 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
     default: Object = {"metadata": {"name": "default"}}
     await stores["namespaces"].create(request_context(), default, no_admission, dry_run=False)
     admission = RecordingAdmission()
-    group = install(
+    group = install_group_version(
         group="",
         version="v1",
         storages=stores,
@@ -102,7 +103,8 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
         metrics=Metrics(),
         shutdown=asyncio.Event(),
     )
-    api = Api(endpoints=endpoints_by_group_version([group]), responders=(), paths=lambda: ())
+    groups = InstalledGroups([group], title="test", version="1")
+    api = Api(endpoints=groups.endpoints, responders=(), paths=lambda: ())
     app = build_app(api, [ResponseHeaders(), ErrorResponses()])
     install_headers(app)
     async with TestClient(TestServer(app)) as client:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from apiserver.authorization.authorizer import AccessAttributes
 from apiserver.request.context import User
 from registry.rbac import role_index as rbac
-from registry.rbac.escalation import ALL_RULES, describe, uncovered
+from registry.rbac.escalation import ALL_RULES, describe_rule, uncovered
 from registry.rbac.role_index import (
     RbacRule,
     RoleIndex,
@@ -241,7 +241,7 @@ def test_a_role_ref_is_resolved(reference: dict[str, str], namespace: str, key: 
     ],
 )
 def test_uncovered_rules_are_described(owned: list[RbacRule], requested: list[RbacRule], missing: list[str]) -> None:
-    assert [describe(rule) for rule in uncovered(owned, requested)] == missing
+    assert [describe_rule(rule) for rule in uncovered(owned, requested)] == missing
 
 
 _some = st.lists(st.sampled_from(("a", "b", "*")), min_size=1, max_size=2, unique=True).map(tuple)
@@ -290,6 +290,17 @@ def tenant_role_allows(role: str, verb: str, group: str, resource: str) -> bool:
     ],
 )
 def test_tenant_roles_cannot_write_platform_resources(role: str, verb: str, group: str, resource: str) -> None:
+    assert not tenant_role_allows(role, verb, group, resource)
+
+
+@pytest.mark.parametrize("role", ["view", "use", "admin", "super-admin"])
+@pytest.mark.parametrize("verb", ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"])
+@pytest.mark.parametrize(
+    ("group", "resource"),
+    [("networking.k8s.io", "networkpolicies"), ("cilium.io", "ciliumnetworkpolicies")],
+)
+def test_tenant_roles_hold_no_right_on_network_policies(role: str, verb: str, group: str, resource: str) -> None:
+    """R-077."""
     assert not tenant_role_allows(role, verb, group, resource)
 
 

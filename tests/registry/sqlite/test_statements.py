@@ -16,6 +16,8 @@ from registry.sqlite.statements import DatabaseUnusable, Mutation, RejectReason,
 
 A = StorageKey("things", Key("ns", "a"))
 NAMESPACE = StorageKey("namespaces", Key("", "ns"))
+# objects of ten pages each
+_ENOUGH_FOR_A_MERGE = 400
 
 
 @contextmanager
@@ -27,8 +29,8 @@ def open_tables(path: Path) -> Iterator[Tables]:
         tables.close()
 
 
-def create(tables: Tables, key: StorageKey, *, deleting: bool = False) -> int:
-    result = run(tables, Mutation(target=key, expected=None, uid=key.key.name, data=b"{}", deleting=deleting))
+def create(tables: Tables, key: StorageKey, *, deleting: bool = False, data: bytes = b"{}") -> int:
+    result = run(tables, Mutation(target=key, expected=None, uid=key.key.name, data=data, deleting=deleting))
     assert isinstance(result, int)
     return result
 
@@ -244,3 +246,126 @@ def test_a_file_whose_process_was_killed_has_its_log(tmp_path: Path) -> None:
             shutil.copy(path, tmp_path / path.name.replace("host", "killed"))
     with open_tables(tmp_path / "killed.db") as tables:
         assert [row.key.name for row in tables.rows("things")] == ["a"]
+
+
+def test_a_killed_process_leaves_a_file_that_another_program_may_open(tmp_path: Path) -> None:
+    with open_tables(tmp_path / "host.db") as tables:
+        create(tables, A)
+        killed = copy_as_killed(tmp_path)
+    read_with_another_program(killed)
+    assert not killed.with_name("killed.db-wal").exists()
+    with open_tables(killed) as tables:
+        assert [row.key.name for row in tables.rows("things")] == ["a"]
+
+
+def test_a_process_that_is_killed_before_its_first_write_leaves_a_complete_file(tmp_path: Path) -> None:
+    with open_tables(tmp_path / "host.db") as tables:
+        create(tables, A)
+    with open_tables(tmp_path / "host.db"):
+        killed = copy_as_killed(tmp_path)
+    read_with_another_program(killed)
+    with open_tables(killed) as tables:
+        assert [row.key.name for row in tables.rows("things")] == ["a"]
+
+
+def test_after_the_log_was_merged_the_file_alone_is_refused_and_with_its_log_complete(tmp_path: Path) -> None:
+    with open_tables(tmp_path / "host.db") as tables:
+        for number in range(_ENOUGH_FOR_A_MERGE):
+            create(tables, StorageKey("things", Key("ns", f"n{number}")), data=b"x" * 40_000)
+        assert (tmp_path / "host.db").stat().st_size > 10_000_000, "nothing was merged into the file"
+        shutil.copy(tmp_path / "host.db", tmp_path / "alone.db")
+        killed = copy_as_killed(tmp_path)
+    with pytest.raises(DatabaseUnusable, match=r"alone\.db-wal, which has the latest writes, is missing"):
+        Tables.open(tmp_path / "alone.db")
+    read_with_another_program(killed)
+    with open_tables(killed) as tables:
+        assert len(tables.rows("things")) == _ENOUGH_FOR_A_MERGE
+
+
+def test_the_log_does_not_grow_without_bound(tmp_path: Path) -> None:
+    log = tmp_path / "host.db-wal"
+    with open_tables(tmp_path / "host.db") as tables:
+        rv = create(tables, A)
+        sizes = []
+        for _ in range(2000):
+            result = run(tables, Mutation(target=A, expected=rv, uid="a", data=b"x" * 8000))
+            assert isinstance(result, int)
+            rv = result
+            sizes.append(log.stat().st_size)
+    assert max(sizes) < 8 * 1024 * 1024
+
+
+def test_a_log_that_could_not_be_merged_is_merged_later(tmp_path: Path) -> None:
+    with open_tables(tmp_path / "host.db") as tables:
+        tables._connection.set_authorizer(_deny_merges)
+        for number in range(_ENOUGH_FOR_A_MERGE):
+            create(tables, StorageKey("things", Key("ns", f"n{number}")), data=b"x" * 40_000)
+        killed = copy_as_killed(tmp_path)
+        assert (tmp_path / "host.db").stat().st_size < 1_000_000, "the log was merged"
+        tables._connection.set_authorizer(None)
+        create(tables, A)
+        assert (tmp_path / "host.db").stat().st_size > 10_000_000
+    read_with_another_program(killed)
+    with open_tables(killed) as tables:
+        assert len(tables.rows("things")) == _ENOUGH_FOR_A_MERGE
+
+
+def test_a_backup_beside_the_log_of_another_file_is_refused_and_not_changed(tmp_path: Path) -> None:
+    path, log = tmp_path / "killed.db", tmp_path / "killed.db-wal"
+    with open_tables(tmp_path / "host.db") as tables:
+        create(tables, A)
+        tables.copy_to(tmp_path / "backup.db", lambda: None)
+        create(tables, StorageKey("things", Key("ns", "later")))
+        copy_as_killed(tmp_path)
+    shutil.copy(tmp_path / "backup.db", path)
+    with pytest.raises(DatabaseUnusable, match=r"killed\.db-wal beside it is the log of another file"):
+        Tables.open(path)
+    assert path.read_bytes() == (tmp_path / "backup.db").read_bytes()
+    log.unlink()
+    with open_tables(path) as tables:
+        assert [row.key.name for row in tables.rows("things")] == ["a"]
+
+
+def test_a_file_that_is_killed_while_it_is_closed_is_complete(tmp_path: Path) -> None:
+    """The copies are those of a kill before each statement of the closing, and after the last one."""
+    tables = Tables.open(tmp_path / "host.db")
+    create(tables, A)
+    copies: list[Path] = []
+
+    def copy(_statement: str) -> None:
+        folder = tmp_path / f"copy{len(copies)}"
+        folder.mkdir()
+        copies.extend(Path(shutil.copy(each, folder)) for each in tmp_path.glob("host.db*"))
+
+    tables._connection.set_trace_callback(copy)
+    tables.close()
+    for path in {each for each in copies if each.name == "host.db"}:
+        with open_tables(path) as found:
+            assert [row.key.name for row in found.rows("things")] == ["a"], path
+
+
+def test_a_file_that_could_not_be_merged_when_it_was_closed_is_complete_with_its_log(tmp_path: Path) -> None:
+    tables = Tables.open(tmp_path / "host.db")
+    create(tables, A)
+    tables._connection.set_authorizer(_deny_merges)
+    tables.close()
+    with open_tables(tmp_path / "host.db") as tables:
+        assert [row.key.name for row in tables.rows("things")] == ["a"]
+
+
+def _deny_merges(_action: int, argument: str | None, *_: str | None) -> int:
+    return sqlite3.SQLITE_DENY if argument == "wal_checkpoint" else sqlite3.SQLITE_OK
+
+
+def copy_as_killed(folder: Path) -> Path:
+    """Copies the files of an open database: what a SIGKILL would leave."""
+    for path in folder.glob("host.db*"):
+        shutil.copy(path, folder / path.name.replace("host", "killed"))
+    return folder / "killed.db"
+
+
+def read_with_another_program(path: Path) -> None:
+    """SQLite merges the log into the file and removes it when the last connection is closed."""
+    connection = sqlite3.connect(path)
+    connection.execute("SELECT count(*) FROM objects").fetchone()
+    connection.close()

@@ -64,6 +64,11 @@ def test_any_issuer_name_is_accepted() -> None:
         pytest.param({"dns01": {"provider": "route53", "route53": {}}}, id="route53 without a region"),
         pytest.param({"dns01": {"provider": "rfc2136", "rfc2136": {}}}, id="rfc2136 without a name server"),
         pytest.param({"wildcardSecretRef": {"name": ""}}, id="wildcardSecretRef"),
+        pytest.param({"wildcardSecretRef": {"name": "other/bought"}}, id="a path as the name of a Secret"),
+        pytest.param({"wildcardSecretRef": {"name": "a" * 254}}, id="a name that is too long"),
+        pytest.param({"wildcardSecretRef": {"name": "a", "namespace": "b.c"}}, id="no name of a namespace"),
+        pytest.param({"wildcardSecretRef": {"name": "a", "namespace": ""}}, id="an empty namespace"),
+        pytest.param({"dns01": {"cloudflare": {"apiTokenSecretRef": {"name": "A", "key": "k"}}}}, id="a DNS token"),
         pytest.param({"attachedNamespaces": "default"}, id="attachedNamespaces"),
     ],
 )

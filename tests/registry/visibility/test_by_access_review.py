@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import dataclass, field
 
 import pytest
@@ -89,6 +90,26 @@ async def test_results_are_cached_and_concurrent_callers_share_reviews() -> None
     assert authorizer.requests == [("alice", "tenants", namespace, "") for namespace in ("", "tenant-a", "tenant-b")]
 
 
+async def test_each_credential_of_a_user_is_reviewed() -> None:
+    """An authorizer may decide by extra fields, such as the scopes of a token."""
+    reviewed: list[User] = []
+
+    class ByScope:
+        async def authorize(self, attributes: AccessAttributes) -> Decision:
+            reviewed.append(attributes.user)
+            return Decision(allowed="all" in attributes.user.extra.get("scopes", ()))
+
+    source = AccessReviewVisibility(ByScope(), (TENANTS,), namespaces=lambda: ["tenant-a"], version=lambda: 42)
+    users = [
+        User(name="alice", groups=("devs",), extra={"scopes": ("all",)}),
+        User(name="alice", groups=("devs",), extra={"scopes": ("own",)}),
+        User(name="alice", uid="7", groups=("devs",)),
+    ]
+    found = [(await source.for_user(user)).visible for user in users]
+    assert found == [EVERYTHING, shown(), shown()]
+    assert [each for index, each in enumerate(reviewed) if each not in reviewed[:index]] == users
+
+
 async def test_subscribers_are_notified_of_changes() -> None:
     authorizer = FakeAuthorizer()
     visibility = await visibility_source(authorizer, interval=0.005).for_user(ALICE)
@@ -115,8 +136,46 @@ async def test_a_failed_review_is_an_error_and_not_an_empty_list() -> None:
         await visibility_source(authorizer).for_user(ALICE)
 
 
-async def test_changes_in_the_past_are_unknown() -> None:
-    assert (await visibility_source(FakeAuthorizer()).for_user(ALICE)).change_since(7, (0.0, 1.0)) is None
+@pytest.mark.parametrize(
+    ("sent", "ever", "always"),
+    [
+        pytest.param((-1.0, -0.5), None, None, id="before the first review"),
+        pytest.param((-1.0, 5.0), {"tenant-a"}, {"tenant-a"}, id="before a change"),
+        pytest.param((0.5, 25.0), {"tenant-a", "tenant-b"}, set(), id="before and after a change"),
+        pytest.param((25.0, 27.0), {"tenant-a", "tenant-b"}, set(), id="shortly after a change"),
+        pytest.param((35.0, float("inf")), {"tenant-b"}, {"tenant-b"}, id="long after all changes"),
+        pytest.param((-1.0, float("inf")), {"tenant-a", "tenant-b"}, set(), id="without an event"),
+    ],
+)
+async def test_a_watch_follows_an_earlier_list(
+    sent: tuple[float, float], ever: set[str] | None, always: set[str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first review at 0 s shows tenant-a; the one at 20 s shows tenant-b instead."""
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    authorizer = FakeAuthorizer({("alice", "tenants", "tenant-a", "")})
+    source = visibility_source(authorizer, interval=10.0)
+    await source.for_user(ALICE)
+    authorizer.allowed = {("alice", "tenants", "tenant-b", "")}
+    now[0] = 20.0
+    change = (await source.for_user(ALICE)).change_since(7, sent)
+    if ever is None or always is None:
+        assert change is None
+        return
+    assert change == VisibilityChange(shown(*ever), shown(*always), shown("tenant-b"), 42)
+
+
+async def test_results_are_forgotten_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    authorizer = FakeAuthorizer()
+    source = visibility_source(authorizer, interval=10.0)
+    for number in range(30):
+        authorizer.allowed = {("alice", "tenants", "tenant-a" if number % 2 else "tenant-b", "")}
+        now[0] = 20.0 * number
+        visibility = await source.for_user(ALICE)
+    assert visibility.change_since(7, (0.0, 400.0)) is None
+    assert visibility.change_since(7, (0.0, 500.0)) is not None
 
 
 async def test_system_masters_see_everything_without_reviews() -> None:

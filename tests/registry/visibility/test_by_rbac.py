@@ -104,6 +104,23 @@ async def test_change_since_covers_every_state_in_between(history: RbacHistory, 
     assert change.rv == 14
 
 
+@pytest.mark.parametrize(
+    ("margin", "repeated"),
+    [pytest.param(10.0, True, id="several replicas"), pytest.param(0.0, False, id="one process")],
+)
+async def test_a_change_shortly_before_the_last_event_is_sent_again_if_another_replica_may_have_sent_that(
+    history: RbacHistory, clock: Clock, margin: float, repeated: bool
+) -> None:
+    synced = asyncio.Event()
+    synced.set()
+    visibility = await RbacVisibility(history, [TENANTS], synced=synced, margin_seconds=margin).for_user(ALICE)
+    history.put_binding(binding("gained", "tenant-g"), 11)
+    clock.now += 5
+    change = visibility.change_since(12, (clock.now, float("inf")))
+    assert change is not None
+    assert change.gained(THINGS, Key("tenant-g", "x")) is repeated
+
+
 async def test_change_since_is_unknown_beyond_the_history(history: RbacHistory, clock: Clock) -> None:
     visibility = await (await visibility_source(history)).for_user(ALICE)
     for number in range(6):

@@ -53,7 +53,7 @@ def test_past_states_are_reconstructed(clock: Clock) -> None:
 
 
 async def test_past_visibility_covers_the_states_of_the_interval(clock: Clock) -> None:
-    """What some and all of the states include is lost and gained as by comparing each of the states."""
+    """The union and the intersection of the states yield the same losses and gains as a comparison of each state."""
     rng = random.Random(9)
     history = RbacHistory(clock=clock)
     history.start_recording(1)

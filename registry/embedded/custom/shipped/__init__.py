@@ -15,6 +15,8 @@ from apiserver.meta.resource import Object
 from registry.embedded.custom.compact import expand
 
 _DESCRIPTIONS: Mapping[str, str] = {
+    "applicationdefinitions.cozystack.io": "ApplicationDefinition describes a kind of application: its name, the "
+    "schema of its values, and the chart that Flux installs.",
     "certificates.cert-manager.io": "Certificate requests a certificate, which is stored in a Secret and renewed in "
     "time.",
     "clusterissuers.cert-manager.io": "ClusterIssuer describes how certificates are signed.",

@@ -11,7 +11,7 @@ import pytest
 from apiserver.meta.resource import GroupKind, Key, Object
 from apiserver.request.options import DeleteOptions
 from registry.embedded.controllers.garbage_collector import GarbageCollector
-from registry.embedded.controllers.ownership_graph import OwnerKind
+from registry.embedded.controllers.ownership_graph import OwnerKind, ServedOwnerKinds
 from tests.registry.embedded.embedded_storages import EmbeddedApi
 
 CONFIGMAPS, SECRETS = "configmaps", "secrets"
@@ -100,6 +100,16 @@ async def test_objects_owned_by_an_unknown_kind_are_kept(api: EmbeddedApi, colle
     await configmap(api, "child", {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x", "uid": "nope"})
     await configmap(api, "marker", {"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "nope"})
     await api.until(lambda: names(api) == ["child"])
+
+
+def test_a_kind_of_a_definition_and_of_helmreleases_counts_as_unknown_until_one_of_them_is_gone() -> None:
+    box, crate = GroupKind("apps.example.com", "Box"), GroupKind("apps.example.com", "Crate")
+    stored = {box: OwnerKind("boxes.apps.example.com", True)}
+    kinds = ServedOwnerKinds(stored)
+    kinds.released = {each: OwnerKind("releases", True) for each in (box, crate)}
+    assert (kinds.get(box), kinds[crate].storage, set(kinds), len(kinds)) == (None, "releases", {crate}, 1)
+    kinds.released = {}
+    assert kinds[box] == stored[box]
 
 
 async def test_an_object_whose_owner_is_in_another_namespace_is_deleted(

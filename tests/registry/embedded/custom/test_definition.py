@@ -57,6 +57,18 @@ def test_a_table_has_the_declared_columns_after_the_name() -> None:
     assert list(resource.cells({"metadata": {"name": "a"}})) == ["a", None, None, None, None]
 
 
+def test_columns_end_before_the_first_one_with_an_unrecognized_path() -> None:
+    columns = [
+        {"name": "Size", "type": "integer", "jsonPath": ".spec.size"},
+        {"name": "Odd", "type": "string", "jsonPath": ".spec["},
+        {"name": "Since", "type": "date", "jsonPath": ".spec.since"},
+    ]
+    parsed = parse_definition(definition(version(storage=True, additionalPrinterColumns=columns)))
+    resource = parsed.resource(parsed.versions[0])
+    assert [each.name for each in resource.columns] == ["Name", "Size"]
+    assert list(resource.cells({"metadata": {"name": "a"}, "spec": {"size": 3}})) == ["a", 3]
+
+
 def test_a_version_without_columns_shows_the_age() -> None:
     parsed = parse_definition(definition(version(storage=True)))
     assert [each.name for each in parsed.resource(parsed.versions[0]).columns] == ["Name", "Age"]

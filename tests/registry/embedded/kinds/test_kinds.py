@@ -38,6 +38,7 @@ EXPECTED = {
         "mutatingwebhookconfigurations",
     },
     ("apiregistration.k8s.io", "v1"): {"apiservices"},
+    ("networking.k8s.io", "v1"): {"networkpolicies", "ingresses"},
     ("helm.toolkit.fluxcd.io", "v2"): {"helmreleases"},
     ("gateway.cozystack.io", "v1alpha1"): {"tenantgateways"},
     (GATEWAYS, "v1"): {
@@ -53,7 +54,7 @@ EXPECTED = {
     (GATEWAYS, "v1alpha2"): {"tlsroutes"},
     (GATEWAYS, "v1alpha3"): {"tlsroutes"},
     ("cert-manager.io", "v1"): {"issuers", "clusterissuers", "certificates"},
-    ("cozystack.io", "v1alpha1"): {"workloads", "workloadmonitors"},
+    ("cozystack.io", "v1alpha1"): {"applicationdefinitions", "workloads", "workloadmonitors"},
     ("apiextensions.k8s.io", "v1"): {"customresourcedefinitions"},
 }
 
@@ -73,6 +74,8 @@ def minimal(kind: Any) -> dict[str, Any]:
     obj: dict[str, Any] = {"metadata": {"name": "a"}}
     if kind.kind == "Service":
         obj["spec"] = {"ports": [{"port": 80}]}
+    if kind.kind == "Ingress":
+        obj["spec"] = {"rules": [{"host": "web.example.org"}]}
     if kind.kind.endswith("RoleBinding"):
         obj["roleRef"] = {"kind": "ClusterRole", "name": "view"}
     if kind.namespaced:

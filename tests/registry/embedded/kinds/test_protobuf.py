@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from admission.cel.schema_rules import SchemaRuleCompiler
+from admission.policy.expression_errors import expression_errors
 from apiserver.meta.errors import StatusError
 from apiserver.meta.protobuf_message import Cardinality, FieldDescriptor, MessageDescriptor, ScalarType
 from apiserver.meta.resource import Resource
@@ -28,7 +29,8 @@ from tests.registry.embedded.kinds.protobuf_bodies import CAPTURED_BODIES, Captu
 
 _REVIEWS = [value for value in vars(reviewkinds).values() if isinstance(value, Resource)]
 _RESOURCES = [
-    served.backend.resource for served in build_served_versions(Database(Path("never-opened.db")), SchemaRuleCompiler())
+    served.backend.resource
+    for served in build_served_versions(Database(Path("never-opened.db")), SchemaRuleCompiler(), expression_errors)
 ] + _REVIEWS
 READABLE = [resource for resource in _RESOURCES if resource.protobuf is not None]
 TABLES = [resource.protobuf for resource in READABLE if resource.protobuf] + [DELETE_OPTIONS]

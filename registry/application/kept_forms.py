@@ -1,0 +1,74 @@
+"""The ConfigMap that keeps the forms in force across restarts, so that a bad update of a definition takes no kind down.
+
+Its `binaryData` has a key for each definition: gzip of the JSON of what the form was read from. Pure.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import gzip
+import zlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from apiserver.meta.resource import Object
+from registry.application.definition import ApplicationDefinition
+
+NAME = "tenant-apiserver-application-kinds"
+KEY = "binaryData"
+MAX_BYTES = 900_000
+"""Of all forms together, as they are stored: a ConfigMap has 1 MiB. Cozystack's 31 definitions need 60 kB."""
+_MAX_FORM_BYTES = 2 * 1024 * 1024
+
+
+class KeptForms(NamedTuple):
+    """The `binaryData` of the ConfigMap, and the names of the definitions that there is no room for."""
+
+    data: Mapping[str, str]
+    left_out: tuple[str, ...]
+
+
+def to_data(forms: Mapping[str, ApplicationDefinition]) -> KeptForms:
+    """Takes a few milliseconds for each MB. The largest forms are left out if not all of them fit."""
+    encoded = {name: _encoded(form.source) for name, form in forms.items()}
+    data: dict[str, str] = {}
+    size = 0
+    for name in sorted(encoded, key=lambda each: (len(encoded[each]), each)):
+        size += len(name) + len(encoded[name])
+        if size > MAX_BYTES:
+            break
+        data[name] = encoded[name]
+    return KeptForms(data, tuple(sorted(encoded.keys() - data.keys())))
+
+
+def _encoded(source: Object) -> str:
+    text = orjson.dumps(source, option=orjson.OPT_SORT_KEYS)
+    # without the time, equal forms have equal texts
+    return base64.b64encode(gzip.compress(text, mtime=0)).decode()
+
+
+def sources_of(configmap: Object) -> dict[str, Object]:
+    """What the forms of a ConfigMap are read from, by the names of their definitions. Unreadable ones are left out."""
+    data = configmap.get(KEY)
+    found = {}
+    for name, text in (data if isinstance(data, dict) else {}).items():
+        source = _decoded(text)
+        if source is not None and source["metadata"].get("name") == name:
+            found[name] = source
+    return found
+
+
+def _decoded(text: object) -> Object | None:
+    """None for what is no form. A text that somebody else has written must not fill the memory."""
+    if not isinstance(text, str):
+        return None
+    try:
+        decompressor = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        source: Any = orjson.loads(decompressor.decompress(base64.b64decode(text, validate=True), _MAX_FORM_BYTES))
+    except (binascii.Error, zlib.error, ValueError):
+        return None
+    is_form = isinstance(source, dict) and all(isinstance(source.get(part), dict) for part in ("metadata", "spec"))
+    return source if is_form else None

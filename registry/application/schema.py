@@ -1,0 +1,184 @@
+"""The schema of a kind's `spec`, as an ApplicationDefinition has it: its bounds, publication and defaults. Pure."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from apiserver.json import deep as deepjson
+from apiserver.json.values import nests_deeper_than
+from apiserver.meta.resource import Schema
+from apiserver.schema.patterns import go_pattern
+from apiserver.schema.rules import RULES
+from apiserver.schema.validation import Matches
+
+MAX_BYTES = 512 * 1024
+MAX_NESTING = 64
+MAX_PARTS = 10_000
+MAX_PATTERN = 2_000
+MAX_RULES = 100
+"""The largest schema of Cozystack has 34 kB, 7 levels and 150 parts."""
+
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_TYPES = ("array", "boolean", "integer", "number", "object", "string")
+_KEYWORD_TYPES: Mapping[str, tuple[type, ...]] = {
+    "properties": (dict,),
+    "items": (dict,),
+    "additionalProperties": (dict, bool),
+    "required": (list,),
+    "enum": (list,),
+    "anyOf": (list,),
+    "oneOf": (list,),
+    "allOf": (list,),
+    "not": (dict,),
+    "pattern": (str,),
+    RULES: (list,),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), (int,)),
+    **dict.fromkeys(("minimum", "maximum", "multipleOf"), (int, float)),
+}
+
+
+class UnusableSchema(ValueError):
+    """The schema cannot be served; the text says why."""
+
+
+def parse_schema(text: str, matches: Matches) -> Schema:
+    """The schema in the text of a definition; an open object if the text is empty. `matches` is called with every
+    pattern. Raises UnusableSchema."""
+    if len(text) > MAX_BYTES:
+        raise UnusableSchema(f"it has more than {MAX_BYTES} characters")
+    if not text.strip():
+        return {"type": "object"}
+    schema = _load(text)
+    if schema.get("type", "object") != "object":
+        raise UnusableSchema("its type must be object")
+    _check(schema, matches)
+    return {"type": "object", **schema}
+
+
+def _load(text: str) -> Schema:
+    try:
+        schema = orjson.loads(text)
+    except ValueError as error:
+        raise UnusableSchema(f"it is no JSON: {error}") from error
+    if not isinstance(schema, dict):
+        raise UnusableSchema("it is no JSON object")
+    if deepjson.may_be_deep(text) and nests_deeper_than(schema, 2 * MAX_NESTING):
+        raise UnusableSchema(f"it nests deeper than {MAX_NESTING} levels")
+    return schema
+
+
+def _check(schema: Schema, matches: Matches) -> None:
+    rules = 0
+    for number, (path, part, depth) in enumerate(schema_parts(schema), start=1):
+        if number > MAX_PARTS:
+            raise UnusableSchema(f"it has more than {MAX_PARTS} parts")
+        if depth > MAX_NESTING:
+            raise UnusableSchema(f"it nests deeper than {MAX_NESTING} levels")
+        _check_part(path or ".", part, matches)
+        rules += len(part.get(RULES) or ())
+    if rules > MAX_RULES:
+        raise UnusableSchema(f"it has more than {MAX_RULES} rules")
+
+
+def _check_part(path: str, part: Schema, matches: Matches) -> None:
+    for keyword, types in _KEYWORD_TYPES.items():
+        if keyword in part and (not isinstance(part[keyword], types) or (part[keyword] is True and bool not in types)):
+            raise UnusableSchema(f"{path}: {keyword} has a value of a wrong type")
+    if "type" in part and part["type"] not in _TYPES:
+        raise UnusableSchema(f"{path}: type must be one of {', '.join(_TYPES)}")
+    if part.get("$ref"):
+        raise UnusableSchema(f"{path}: $ref is not supported")
+    if not all(isinstance(name, str) for name in part.get("required") or ()):
+        raise UnusableSchema(f"{path}: required has a value of a wrong type")
+    if not all(isinstance(rule, dict) and isinstance(rule.get("rule"), str) for rule in part.get(RULES) or ()):
+        raise UnusableSchema(f"{path}: {RULES} has a value of a wrong type")
+    if pattern := part.get("pattern"):
+        _check_pattern(path, pattern, matches)
+
+
+def _check_pattern(path: str, pattern: str, matches: Matches) -> None:
+    if len(pattern) > MAX_PATTERN:
+        raise UnusableSchema(f"{path}: pattern has more than {MAX_PATTERN} characters")
+    try:
+        go_pattern(pattern)
+        matches(pattern, "")
+    except ValueError as error:
+        raise UnusableSchema(f"{path}: pattern {pattern} is invalid: {error}") from error
+
+
+def schema_parts(schema: object, path: str = "", depth: int = 0) -> Iterator[tuple[str, Schema, int]]:
+    """Yields every schema in a schema with its path and depth. Raises UnusableSchema for one that is no object."""
+    if not isinstance(schema, dict):
+        raise UnusableSchema(f"{path or '.'}: must be an object")
+    yield path, schema, depth
+    for name, each in _children(schema):
+        yield from schema_parts(each, f"{path}.{name}" if path else name, depth + 1)
+
+
+def _children(schema: Schema) -> Iterator[tuple[str, object]]:
+    for name, each in (schema.get("properties") or {}).items():
+        yield name, each
+    for keyword in ("items", "additionalProperties", "not"):
+        if keyword in schema and not isinstance(schema[keyword], bool):
+            yield keyword, schema[keyword]
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        for index, each in enumerate(schema.get(keyword) or ()):
+            yield f"{keyword}[{index}]", each
+
+
+def published_schema(schema: Schema) -> Schema:
+    """The schema as OpenAPI shows it: open at the top, because charts take values that are not documented."""
+    return schema if "additionalProperties" in schema else {**schema, _PRESERVE: True}
+
+
+def with_defaults(schema: Schema, value: Any) -> Any:
+    """A copy of a stored value as clients see it. A property that is missing or null gets its default, and null becomes
+    an empty object or list where one belongs; nothing else changes, not even what has a wrong type."""
+    if value is None:
+        return _of_null(schema)
+    if isinstance(value, list):
+        items = schema.get("items")
+        return [with_defaults(items, each) for each in value] if isinstance(items, dict) else copy.deepcopy(value)
+    if not isinstance(value, dict):
+        return value
+    properties = schema.get("properties") or {}
+    additional = schema.get("additionalProperties")
+    others = additional if isinstance(additional, dict) else {}
+    shown = {name: with_defaults(properties.get(name, others), each) for name, each in value.items()}
+    for name, child in properties.items():
+        if name not in value and child.get("default") is not None:
+            shown[name] = with_defaults(child, None)
+    return shown
+
+
+def _of_null(schema: Schema) -> Any:
+    default = schema.get("default")
+    if default is not None:
+        return with_defaults(schema, default)
+    return {"object": {}, "array": []}.get(schema.get("type", ""))
+
+
+def undocumented_paths(schema: Schema, value: Any, path: str) -> list[str]:
+    """The paths of keys that the schema does not have, where it has any."""
+    return list(_undocumented(schema, value, path))
+
+
+def _undocumented(schema: Schema, value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, list) and isinstance(items := schema.get("items"), dict):
+        for index, each in enumerate(value):
+            yield from _undocumented(items, each, f"{path}[{index}]")
+    if not isinstance(value, dict) or schema.get(_PRESERVE) is True:
+        return
+    properties = schema.get("properties")
+    additional = schema.get("additionalProperties")
+    for name, each in value.items():
+        if properties and name in properties:
+            yield from _undocumented(properties[name], each, f"{path}.{name}")
+        elif isinstance(additional, dict):
+            yield from _undocumented(additional, each, f"{path}.{name}")
+        elif properties and additional is not True:
+            yield f"{path}.{name}"

@@ -1,0 +1,106 @@
+"""Validates the spec of an application by the schema of its kind, and warns of what clients should know. Pure."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from apiserver.meta import errors
+from apiserver.meta.errors import FieldError
+from apiserver.meta.resource import Object, Schema
+from apiserver.schema.rules import RULES, RuleCompiler, RuleValidator
+from apiserver.schema.validation import Matches, SchemaValidator
+from registry.application.schema import schema_parts, undocumented_paths, with_defaults
+
+PRESET = "resourcesPreset"
+LEGACY_PRESETS: Mapping[str, str] = {
+    "nano": "t1.nano",
+    "micro": "t1.micro",
+    "small": "t1.small",
+    "medium": "c1.small",
+    "large": "c1.medium",
+    "xlarge": "c1.large",
+    "2xlarge": "c1.xlarge",
+}
+"""Earlier values of `resourcesPreset`, and the names that they have now."""
+_MAX_WARNINGS = 20
+
+
+class ApplicationValidation:
+    """The rules are compiled when they are first needed, and once."""
+
+    def __init__(self, schema: Schema, *, compiler: RuleCompiler, matches: Matches) -> None:
+        self._schema = schema
+        self._validator = SchemaValidator(schema, matches=matches)
+        self._rules = RuleValidator({"type": "object", "properties": {"spec": schema}}, compiler)
+        self._compiled = not self._rules.has_rules
+        self._compiling = threading.Lock()
+
+    @property
+    def is_compiled(self) -> bool:
+        """False until the first validation, which takes long."""
+        return self._compiled
+
+    def create_errors(self, spec: Any) -> list[FieldError]:
+        """The errors of a spec as a client sent it: it is judged with its defaults."""
+        if not isinstance(spec, dict | None):
+            return [_no_object(spec)]
+        shown = with_defaults(self._schema, spec or {})
+        return [*self._validator.errors(shown, "spec"), *self._rule_errors(shown, None)]
+
+    def update_errors(self, spec: Any, old: Any) -> list[FieldError]:
+        """`old` is the stored spec with its defaults. What was stored before and does not change is no error."""
+        if not isinstance(spec, dict | None):
+            return [_no_object(spec)]
+        shown = with_defaults(self._schema, spec or {})
+        return [*self._validator.update_errors(shown, old, "spec"), *self._rule_errors(shown, old)]
+
+    def _rule_errors(self, spec: Object, old: Any) -> list[FieldError]:
+        if not self._rules.has_rules:
+            return []
+        with self._compiling:
+            if not self._compiled:
+                self._rules.compile()
+                self._compiled = True
+        return self._rules.errors({"spec": spec}, {"spec": old} if isinstance(old, dict) else None)
+
+    def warnings(self, spec: Any) -> list[str]:
+        """Undocumented keys, and earlier names of presets."""
+        if not isinstance(spec, dict):
+            return []
+        unknown = undocumented_paths(self._schema, spec, "spec")
+        texts = [f'unknown field "{path}": it is kept, and the chart decides' for path in unknown]
+        texts += [
+            f'{path}: "{value}" is an earlier name of "{LEGACY_PRESETS[value]}"'
+            for path, value in _presets(spec, "spec")
+        ]
+        return texts[:_MAX_WARNINGS]
+
+
+def rule_problem(schema: Schema, compiler: RuleCompiler) -> str:
+    """The first rule of a schema that does not compile, with its reason; empty if all do. Takes a few milliseconds for
+    each rule."""
+    for path, part, _ in schema_parts(schema):
+        if part.get(RULES):
+            for problem in compiler.compile(part, is_root=False).problems():
+                return f"{path or '.'}: {RULES}[{problem.index}].{problem.field}: {problem.text}"
+    return ""
+
+
+def _presets(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _presets(each, f"{path}[{index}]")
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            if name == PRESET and isinstance(each, str) and each in LEGACY_PRESETS:
+                yield f"{path}.{name}", each
+            else:
+                yield from _presets(each, f"{path}.{name}")
+
+
+def _no_object(spec: object) -> FieldError:
+    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
+    found = names.get(type(spec), "null")
+    return errors.type_invalid("spec", found, f'spec in body must be of type object: "{found}"')
