@@ -7,6 +7,7 @@ host is taken. So writes wait for a moment, as reads do, and are then answered w
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 
 from apiserver.admission import Attributes
@@ -33,16 +34,18 @@ class CompleteCaches:
 
     async def wait(self) -> None:
         """Waits until all caches are complete. Raises TooManyRequests, as a read does that waits too long."""
-        if self.complete:
-            return
-        try:
-            async with asyncio.timeout(self._seconds):
+        if not self.complete and not await self.are_complete_within(self._seconds):
+            raise errors.TooManyRequests("storage is (re)initializing", retry_after=1)
+
+    async def are_complete_within(self, seconds: float) -> bool:
+        """Waits until all caches are complete, at most `seconds`. Returns whether they are."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
                 # an event can be cleared while another one is awaited
                 while not self.complete:
                     for event in self._complete:
                         await event.wait()
-        except TimeoutError:
-            raise errors.TooManyRequests("storage is (re)initializing", retry_after=1) from None
+        return self.complete
 
     def handles(self, attributes: Attributes) -> bool:
         return True

@@ -18,7 +18,10 @@ from apiserver.meta.resource import GroupResource, Object
 from apiserver.request.context import User
 from registry.cluster.interface import ClusterResource
 
-Reference = Mapping[str, Any]
+# where Kubernetes ends with ", <nil>"
+_NO_RULE = "no rule allows it"
+
+OwnerReferenceObject = Mapping[str, Any]
 """An entry of metadata.ownerReferences."""
 
 
@@ -29,7 +32,7 @@ class OwnerKinds(Protocol):
         ...
 
 
-def owner_references(obj: Object | None) -> Sequence[Reference]:
+def owner_references(obj: Object | None) -> Sequence[OwnerReferenceObject]:
     return (obj["metadata"].get("ownerReferences") or ()) if obj is not None else ()
 
 
@@ -38,7 +41,7 @@ def changes_owners(new: Object, old: Object | None) -> bool:
     return list(owner_references(new)) != list(owner_references(old))
 
 
-def newly_blocking(new: Object, old: Object | None) -> list[Reference]:
+def newly_blocking(new: Object, old: Object | None) -> list[OwnerReferenceObject]:
     """The references with blockOwnerDeletion that did not have it before."""
     before = {each.get("uid") for each in owner_references(old) if each.get("blockOwnerDeletion") is True}
     return [
@@ -80,7 +83,7 @@ class OwnerReferencesPermissionEnforcement:
         )
         return (await self._authorizer.authorize(every)).allowed
 
-    async def _check_blocking(self, attributes: Attributes, reference: Reference) -> None:
+    async def _check_blocking(self, attributes: Attributes, reference: OwnerReferenceObject) -> None:
         version, kind = str(reference.get("apiVersion") or ""), str(reference.get("kind") or "")
         resources = await self._kinds.resources(version, kind)
         if not resources:
@@ -103,7 +106,7 @@ class OwnerReferencesPermissionEnforcement:
             decision = await self._authorizer.authorize(access)
             if not decision.allowed:
                 why = "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers"
-                raise _forbidden(attributes, f"{why} on: {decision.reason}")
+                raise _forbidden(attributes, f"{why} on: {decision.reason or _NO_RULE}")
 
 
 async def denied_deletion(authorizer: Authorizer, attributes: Attributes) -> str:
@@ -121,7 +124,7 @@ async def denied_deletion(authorizer: Authorizer, attributes: Attributes) -> str
         name=attributes.name,
     )
     decision = await authorizer.authorize(access)
-    return "" if decision.allowed else decision.reason or "no rule allows it"
+    return "" if decision.allowed else decision.reason or _NO_RULE
 
 
 def _forbidden(attributes: Attributes, why: str) -> errors.Forbidden:

@@ -24,7 +24,7 @@ _AGENT_LIMIT = 1024
 _QUEUE_SIZE = 10_000
 _MAX_SOURCES = 20
 
-Event = Mapping[str, Any]
+AuditEvent = Mapping[str, Any]
 
 
 def event(
@@ -34,7 +34,7 @@ def event(
     received: datetime,
     status: Mapping[str, Any] | None,
     identified: bool = True,
-) -> Event:
+) -> AuditEvent:
     """The audit event of a stage: RequestReceived, ResponseStarted, ResponseComplete or Panic. It names no user unless
     the request was authenticated (`identified`)."""
     info = context.info
@@ -106,12 +106,12 @@ class AuditLog:
         self._max_bytes = max_bytes
         self._backups = backups
         self._on_event_lost = on_event_lost
-        self._events: queue.Queue[Event | None] = queue.Queue(_QUEUE_SIZE)
+        self._events: queue.Queue[AuditEvent | None] = queue.Queue(_QUEUE_SIZE)
         self._file = self._open()
         self._thread = threading.Thread(target=self._run, name="audit-log", daemon=True)
         self._thread.start()
 
-    def write(self, document: Event) -> None:
+    def write(self, document: AuditEvent) -> None:
         try:
             self._events.put_nowait(document)
         except queue.Full:

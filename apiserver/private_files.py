@@ -1,7 +1,7 @@
 """Files that only their owner may read: keys, kubeconfigs, databases.
 
-Another user who may write to the directory can put a symbolic link or an own file in the place of a file that is about
-to be written. Nothing here follows such a link, or writes secrets into a file that somebody else has opened.
+Another user with write access to the directory can replace a file that is about to be written by a symbolic link or by
+a file of their own. Nothing here follows such a link, or writes secrets into a file that another user has opened.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ Clock = Callable[[], float]
 
 
 class CutOff(Exception):
-    """A limit of this server ended an evaluation: the request must be rejected, whatever the failurePolicy. The text
-    says which."""
+    """A limit of this server, which the text names, ended an evaluation: the request must be rejected, with any
+    failurePolicy."""
 
 
 class Budget:
@@ -27,12 +27,14 @@ class Budget:
         # checked first, because it is cheaper; a thread cannot use more CPU time than has elapsed
         self._earliest = time.monotonic() + SECONDS
         self._abandoned = abandoned
-        self.cut_off: CutOff | None = None
+        # not an exception: its traceback would refer to the values of the evaluation, and their functions refer to this
+        # object without the garbage collector seeing it
+        self._cut_off = ""
 
     def check(self) -> None:
         """Raises CutOff, and from then on always."""
-        if self.cut_off is not None:
-            raise self.cut_off
+        if self._cut_off:
+            raise CutOff(self._cut_off)
         if self._abandoned is not None and self._abandoned.is_set():
             raise self.end("the request has ended")
         if time.monotonic() > self._earliest and self._clock() > self._end:
@@ -40,5 +42,5 @@ class Budget:
 
     def end(self, why: str) -> CutOff:
         """Ends all evaluations, and returns the error to raise."""
-        self.cut_off = self.cut_off or CutOff(why)
-        return self.cut_off
+        self._cut_off = self._cut_off or why
+        return CutOff(self._cut_off)

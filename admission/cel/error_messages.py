@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from admission.cel.loops import LIST, TEST
-from admission.cel.tokenizer import select_chains
+from admission.cel.tokenizer import REPLACE, select_chains
 
 _STATUS = re.compile(r"\A(?P<code>[A-Z_]+): (?P<text>.*?)(?: \[[A-Z_]+\])?\Z", re.DOTALL)
 _NO_OVERLOAD = "no such overload"
@@ -50,11 +50,12 @@ def _no_overload_message(found: re.Match[str]) -> str:
         return "expected iterable type"
     if call is None:
         return _NO_OVERLOAD
-    if call["name"] == "size":
+    name = "replace" if call["name"] == REPLACE else call["name"]
+    if name == "size":
         return f"{_NO_OVERLOAD}: size"
-    if call["name"] in _EXTENSIONS:
+    if name in _EXTENSIONS:
         actual = [each for each in (call["target"], *call["arguments"].split(", ")) if each]
-        return f"{_NO_OVERLOAD}: {call['name']}({', '.join(_TYPE_NAMES.get(each, each) for each in actual)})"
+        return f"{_NO_OVERLOAD}: {name}({', '.join(_TYPE_NAMES.get(each, each) for each in actual)})"
     return _NO_OVERLOAD
 
 

@@ -54,8 +54,8 @@ class Loop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopShape:
-    """What determines the time that an expression takes: the depth of its loops, 0 if it has none; and whether one of
-    them builds a list."""
+    """The properties of an expression that determine its running time: the depth of its loops (0 if it has none), and
+    whether one of them builds a list."""
 
     depth: int = 0
     builds_list: bool = False

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from admission.cel.environment import (
     evaluate,
 )
 from admission.cel.input_size import EvaluationInput
+from admission.cel.library import regex
 from admission.cel.library.opaque_types import Type
 from admission.cel.piecewise import PieceEvaluator
 from admission.cel.schema_values import Converters, escape, visible_properties
@@ -31,6 +33,7 @@ from apiserver.meta.resource import Schema
 from apiserver.schema.rules import RULES, RuleBudget, RuleFailure, RuleProblem
 
 _REASONS = ("FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate")
+_SHORT_TEXT = 256
 _LONGEST_MESSAGE = 5 * 1024
 _NO_FURTHER = "no further validation rules will be run"
 _QUOTED_STEP = re.compile(r"\['((?:[^'\\]|\\.)*)'\]|\.([^.\[]+)")
@@ -47,6 +50,15 @@ class SchemaRuleCompiler:
 
     def new_budget(self) -> Budget:
         return Budget()
+
+    def matches(self, pattern: str, text: str) -> bool:
+        """The answers about short texts are cached: most objects have the same few intervals, names and hostnames."""
+        return _short_matches(pattern, text) if len(text) <= _SHORT_TEXT else regex.matches(pattern, text)
+
+
+@functools.lru_cache(maxsize=8192)
+def _short_matches(pattern: str, text: str) -> bool:
+    return regex.matches(pattern, text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +95,16 @@ class SchemaRules:
         self._converters = converters
         self._environment = Environment.of_schema_rules()
         self._type = "object" if is_root else str(schema.get("type") or "")
+
+    def compile(self) -> None:
+        _ = self._rules
+
+    @property
+    def has_loops(self) -> bool:
+        programs = (
+            program for rule in self._rules for program in (rule.program, rule.without_old, rule.message_program)
+        )
+        return any(program.shape.depth > 0 for program in programs if program is not None)
 
     def problems(self) -> Iterator[RuleProblem]:
         for index, (document, rule) in enumerate(zip(self._schema[RULES], self._rules, strict=True)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ _TOKEN = re.compile(
 )
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 BOUNDED = "kubernetesBounded"
+REPLACE = "kubernetesReplace"
 # A Python function cannot return an optional: these two return a list or a map, empty for optional.none().
 FORMAT_ERRORS = "kubernetesFormatErrors"
 NAMED_FORMAT = "format.kubernetesNamed"
@@ -110,12 +112,12 @@ def has_optionals(code: Sequence[Token]) -> bool:
 
 def rewrite_unsupported_calls(expression: str) -> str:
     """Rewrites calls that the library cannot evaluate as Kubernetes does. `f.validate(s)` and `format.named(s)` return
-    optionals, `lists.range(n)` has no limit, and the operands of `includes` have any type. `has(a.b)` fails if `a` is
-    null, and does not find typed fields, which are separate variables. `indexOf` cannot be declared for null, and a map
-    of optionals would end the process."""
+    optionals, `lists.range(n)` and `s.replace(a, b)` have no limit, and the operands of `includes` have any type.
+    `has(a.b)` fails if `a` is null, and does not find typed fields, which are separate variables. `indexOf` cannot be
+    declared for null, and a map of optionals would end the process."""
     if "has" in expression:
         expression = _rewrite_has(expression)
-    if any(name in expression for name in ("validate", "named", "range", "includes")):
+    if any(name in expression for name in ("validate", "named", "range", "includes", "replace")):
         expression = _rewrite_calls(expression)
     if "{" in expression and has_optionals(_significant_tokens(expression)):
         expression = _guard_maps(expression)
@@ -253,6 +255,8 @@ def _rewrite_call(code: Sequence[Token], position: int) -> _Call | None:
         return None
     optional = "optional.ofNonZeroValue("
     match code[position - 2].text, token.text:
+        case _, "replace":
+            return _Call(position, end, "", REPLACE, "")
         case _, "validate":
             return _Call(operand_start(code, position - 2), end, optional, FORMAT_ERRORS)
         case _, "includes":
@@ -302,5 +306,7 @@ def closing(code: Sequence[Token], position: int) -> int | None:
     return None
 
 
-def _significant_tokens(expression: str) -> list[Token]:
-    return [token for token in tokens(expression) if token.kind != "space"]
+# each question about an expression begins with them, and about one expression there are a dozen in a row
+@functools.lru_cache(maxsize=4)
+def _significant_tokens(expression: str) -> tuple[Token, ...]:
+    return tuple(token for token in tokens(expression) if token.kind != "space")

@@ -79,7 +79,7 @@ class RequestMatcher:
 
     @cached_property
     def input(self) -> EvaluationInput:
-        """What expressions may read of the request, and of its Namespace if it has been read."""
+        """The parts of the request, and of its Namespace if it has been read, that expressions can read."""
         attributes = self.attributes
         named = [attributes.name, attributes.user.name, list(attributes.user.groups)]
         namespace = self._namespace if isinstance(self._namespace, dict) else None

@@ -66,7 +66,7 @@ class CompiledPolicy:
 
     @property
     def may_deny_without_action(self) -> bool:
-        """An error in an audit annotation denies the request, whatever the actions of the binding."""
+        """An error in an audit annotation denies the request, with any actions of the binding."""
         return bool(self.audits) and not self.ignores_errors
 
     @property
@@ -123,13 +123,13 @@ def compile_policy(obj: Object) -> CompiledPolicy:
         ),
         validations=tuple(_validation(environment, messages, each) for each in spec.get("validations") or ()),
         audits=tuple(
-            (each["key"], compile_expression(environment, each.get("valueExpression") or "", (STRING, NULL)))
+            (each.get("key") or "", compile_expression(environment, each.get("valueExpression") or "", (STRING, NULL)))
             for each in spec.get("auditAnnotations") or ()
         ),
     )
 
 
-def parse_binding(obj: Object) -> PolicyBinding:
+def parse_policy_binding(obj: Object) -> PolicyBinding:
     spec: Mapping[str, Any] = obj.get("spec") or {}
     ref = spec.get("paramRef")
     return PolicyBinding(

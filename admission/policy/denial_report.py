@@ -43,8 +43,8 @@ class DenialReport:
                     values.append(value)
 
     def add_cut_off(self, policy: CompiledPolicy, binding: PolicyBinding, why: str) -> None:
-        """A limit of this server ended the evaluation: the request is rejected, whatever the failurePolicy, if the
-        policy might have denied it."""
+        """Records that a limit of this server ended the evaluation. With any failurePolicy, the request is rejected if
+        the policy might have denied it."""
         if "Deny" not in binding.actions and not policy.may_deny_without_action:
             self._enforce(policy, binding, Denial(f"the policy could not be evaluated: {why}"))
         elif self.denied is None:

@@ -6,7 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from admission.matching.compiled_configurations import CompiledConfigurations
-from admission.policy.compiled_policy import CompiledPolicy, ParamKind, PolicyBinding, compile_policy, parse_binding
+from admission.policy.compiled_policy import (
+    CompiledPolicy,
+    ParamKind,
+    PolicyBinding,
+    compile_policy,
+    parse_policy_binding,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +30,7 @@ class PolicySource:
         self._bound_policies: tuple[BoundPolicy, ...] | None = None
         self._listeners: list[Callable[[], None]] = []
         self.policies = CompiledConfigurations(compile_policy, self._on_change)
-        self.bindings = CompiledConfigurations(parse_binding, self._on_change)
+        self.bindings = CompiledConfigurations(parse_policy_binding, self._on_change)
 
     @property
     def bound_policies(self) -> Sequence[BoundPolicy]:

@@ -24,7 +24,7 @@ NO_SIDE_EFFECTS = frozenset(("None", "NoneOnDryRun"))
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class WebhookEndpoint:
     """The address of a webhook. With `service`, the URL's host names a Service. `error` is Kubernetes' message if the
     clientConfig is unusable."""
 
@@ -40,7 +40,7 @@ class Webhook:
 
     configuration: str
     name: str
-    endpoint: Endpoint
+    endpoint: WebhookEndpoint
     match: MatchCriteria | None
     conditions: tuple[Expression, ...]
     ignores_failures: bool
@@ -97,26 +97,26 @@ def _webhook(configuration: str, document: Mapping[str, Any]) -> Webhook:
     )
 
 
-def _endpoint(name: str, config: Mapping[str, Any]) -> Endpoint:
+def _endpoint(name: str, config: Mapping[str, Any]) -> WebhookEndpoint:
     try:
         ca_bundle = base64.b64decode(_string(config.get("caBundle")), validate=True)
     except binascii.Error:
-        return Endpoint(error="could not get REST client: unable to load root certificates: invalid caBundle")
+        return WebhookEndpoint(error="could not get REST client: unable to load root certificates: invalid caBundle")
     if service := _map(config.get("service")):
         host = f"{_string(service.get('name'))}.{_string(service.get('namespace'))}.svc"
         port = service.get("port") or _HTTPS
-        return Endpoint(f"https://{host}:{port}{_path(_string(service.get('path')))}", True, ca_bundle)
+        return WebhookEndpoint(f"https://{host}:{port}{_path(_string(service.get('path')))}", True, ca_bundle)
     why = f'could not get REST client: failed calling webhook "{name}": '
     try:
         url = urlsplit(_string(config.get("url")))
     except ValueError as error:
-        return Endpoint(error=f"{why}Unparsable URL: {error}")
+        return WebhookEndpoint(error=f"{why}Unparsable URL: {error}")
     if not url.netloc:
-        return Endpoint(error=f"{why}webhook configuration must have either service or URL")
+        return WebhookEndpoint(error=f"{why}webhook configuration must have either service or URL")
     if url.scheme != "https":
         # kube-apiserver's validation rejects such a URL
-        return Endpoint(error=f"{why}'https' is the only allowed URL scheme")
-    return Endpoint(f"https://{url.netloc}{_path(url.path)}", False, ca_bundle)
+        return WebhookEndpoint(error=f"{why}'https' is the only allowed URL scheme")
+    return WebhookEndpoint(f"https://{url.netloc}{_path(url.path)}", False, ca_bundle)
 
 
 def _path(path: str) -> str:

@@ -12,7 +12,7 @@ import orjson
 from aiohttp import ClientResponse, ClientSession, ClientTimeout, TCPConnector
 from yarl import URL
 
-from admission.webhook.accessor import Endpoint
+from admission.webhook.accessor import WebhookEndpoint
 from admission.webhook.errors import CallFailed, status_code_message, transport_error_message
 from admission.webhook.service_resolver import ServiceResolver
 from admission.webhook.tls_contexts import TlsContexts
@@ -32,7 +32,7 @@ _HEADERS = {
 
 
 class WebhookCaller(Protocol):
-    async def post(self, endpoint: Endpoint, body: bytes, *, seconds: float, remaining: float) -> bytes:
+    async def post(self, endpoint: WebhookEndpoint, body: bytes, *, seconds: float, remaining: float) -> bytes:
         """Returns the body of the response. `seconds` is the webhook's timeout, `remaining` the time left to the
         request, which enforces its own deadline. Raises CallFailed."""
         ...
@@ -53,7 +53,7 @@ class WebhookClient:
         await self._services.close()
         await self._urls.close()
 
-    async def post(self, endpoint: Endpoint, body: bytes, *, seconds: float, remaining: float) -> bytes:
+    async def post(self, endpoint: WebhookEndpoint, body: bytes, *, seconds: float, remaining: float) -> bytes:
         if endpoint.error:
             raise CallFailed(endpoint.error, code=500)
         tls = await self._tls_contexts.context(endpoint.ca_bundle)
@@ -73,7 +73,7 @@ class WebhookClient:
         except ValueError as error:
             raise _failed(f'parse "{url}": {error}') from error
 
-    async def _post(self, endpoint: Endpoint, url: str, body: bytes, options: dict[str, Any]) -> bytes:
+    async def _post(self, endpoint: WebhookEndpoint, url: str, body: bytes, options: dict[str, Any]) -> bytes:
         target = URL(url, encoded=True)
         session = self._services if endpoint.service else self._urls
         if not endpoint.service and not _is_local(target) and (proxy := self._proxy(target)):

@@ -1,4 +1,4 @@
-"""What the TLS handshake tells about a client, before any request (ATTACK-19)."""
+"""Identifies the client of a connection by its TLS handshake, before any request (ATTACK-19)."""
 
 from __future__ import annotations
 

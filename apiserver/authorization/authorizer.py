@@ -18,6 +18,7 @@ from apiserver.request.options import field_selector, label_selector
 from apiserver.request.request_info import Query, RequestInfo
 
 MASTERS = "system:masters"
+_SERVICE_ACCOUNT = "system:serviceaccount:"
 HEALTH_PATHS = ("/healthz", "/livez", "/readyz")
 STALE_WARNING = "the cluster cannot be reached: access is allowed because it was allowed when it was last checked"
 
@@ -59,6 +60,12 @@ class Decision:
 
 
 NO_OPINION = Decision()
+
+
+def is_component(user: User) -> bool:
+    """True for a service account that is a member of system:masters: a part of the cluster itself. Tokens of service
+    accounts never have that group."""
+    return MASTERS in user.groups and user.name.startswith(_SERVICE_ACCOUNT)
 
 
 class Authorizer(Protocol):

@@ -122,8 +122,10 @@ def _resource_attributes(attributes: AccessAttributes) -> dict[str, Any]:
         "name": attributes.name,
     }
     labels = [each for each in attributes.label_requirements if each.operator in _LABEL_OPERATORS]
-    if attributes.field_requirements:
-        review["fieldSelector"] = {"requirements": [_requirement(each) for each in attributes.field_requirements]}
+    # a review with an empty key is invalid; the request gets its own error later
+    fields = [each for each in attributes.field_requirements if each.key]
+    if fields:
+        review["fieldSelector"] = {"requirements": [_requirement(each) for each in fields]}
     if labels:
         review["labelSelector"] = {"requirements": [_requirement(each) for each in labels]}
     return {key: value for key, value in review.items() if value}

@@ -20,7 +20,7 @@ _PROBE_INTERVAL = 1.0
 # A caller that has a stale decision waits this long for a fresh one.
 _STALE_WAIT = 1.0
 _CALL_TIMEOUT = 30.0
-# What Python needs for an object besides its content, and for a reference to it, rounded up.
+# The bytes that Python needs for an object besides its content, and for a reference to it, rounded up.
 _OBJECT_BYTES, _REFERENCE_BYTES = 64, 8
 
 

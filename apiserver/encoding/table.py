@@ -70,7 +70,8 @@ def age_cell(created: int, now: float) -> bytes:
 
 
 def unchanged_until(objects: Iterable[CachedObject], now: float) -> float:
-    """When the first age in the rows of `objects` changes, in seconds of the epoch; infinite if there are no ages."""
+    """Returns the time at which the first age in the rows of `objects` changes, in seconds since the epoch; infinity if
+    there are no ages."""
     ages = (part for obj in objects for part in obj.cells if isinstance(part, int))
     return min((_age_unchanged_until(created, int(now)) for created in ages), default=inf)
 

@@ -15,7 +15,7 @@ from aiohttp import web
 from apiserver.encoding.accept_header import accept_clauses
 from apiserver.encoding.negotiation import JSON, YAML
 from apiserver.endpoints.responsewriters import json_response
-from apiserver.endpoints.static_document import StaticDocument, require_get, to_yaml
+from apiserver.endpoints.static_document import StaticDocument, dump_yaml, require_get
 from apiserver.meta import errors
 from apiserver.meta.resource import Resource
 from apiserver.request.context import RequestContext
@@ -109,7 +109,7 @@ class Discovery:
             # all authorized callers get the same document, so shared caches may store it
             return chosen.respond(context, {"Cache-Control": "public"})
         if chosen == YAML:
-            return web.Response(body=to_yaml(endpoint.legacy), headers={"Content-Type": YAML})
+            return web.Response(body=dump_yaml(endpoint.legacy), headers={"Content-Type": YAML})
         return json_response(context, endpoint.legacy)
 
     def paths(self) -> list[str]:
@@ -209,7 +209,7 @@ def _aggregated(named: Mapping[str, Sequence[ServedGroup]]) -> dict[str, StaticD
     # client-go expects exactly this content type, and parses any other as the legacy document (WIRE-C24)
     return {
         JSON: StaticDocument(orjson.dumps(document) + b"\n", f"{JSON};{_AGGREGATED_PARAMETERS}"),
-        YAML: StaticDocument(to_yaml(document), f"{YAML};{_AGGREGATED_PARAMETERS}"),
+        YAML: StaticDocument(dump_yaml(document), f"{YAML};{_AGGREGATED_PARAMETERS}"),
     }
 
 

@@ -100,34 +100,30 @@ class ApiGroupVersion:
     endpoints: Mapping[str, Endpoint]
 
     def extended_with(self, other: ApiGroupVersion) -> ApiGroupVersion:
-        """This group version with those endpoints of the other that it does not have itself."""
-        return replace(self, endpoints={**other.endpoints, **self.endpoints})
+        """This group version with the resources of the other that it does not have itself."""
+        others = {path: each for path, each in other.endpoints.items() if path.partition("/")[0] not in self.endpoints}
+        return replace(self, endpoints={**others, **self.endpoints})
 
     def served(self) -> ServedGroup:
         """The group version as discovery and OpenAPI describe it."""
-        resources = [
-            ServedResource(
-                resource=endpoint.scope.resource,
-                verbs=endpoint.verbs,
-                subresources=tuple(self._subresources(name)),
-            )
-            for name, endpoint in sorted(self.endpoints.items())
-            if "/" not in name
-        ]
+        names: dict[str, list[str]] = {}
+        for path in sorted(self.endpoints):
+            plural, _, subresource = path.partition("/")
+            names.setdefault(plural, []).extend((subresource,) if subresource else ())
+        resources = [self._resource(plural, names[plural]) for plural in sorted(names) if plural in self.endpoints]
         return ServedGroup(group=self.group, version=self.version, resources=resources)
 
-    def _subresources(self, plural: str) -> Sequence[ServedSubresource]:
-        found = []
-        kind = self.endpoints[plural].scope.resource.kind
-        for name, endpoint in sorted(self.endpoints.items()):
-            parent, _, subresource = name.partition("/")
-            if subresource and parent == plural:
-                own = endpoint.scope.resource if endpoint.scope.resource.kind != kind else None
-                found.append(ServedSubresource(name=subresource, verbs=endpoint.verbs, resource=own))
-        return found
+    def _resource(self, plural: str, subresources: Sequence[str]) -> ServedResource:
+        endpoint = self.endpoints[plural]
+        resource, found = endpoint.scope.resource, []
+        for name in subresources:
+            below = self.endpoints[f"{plural}/{name}"]
+            own = below.scope.resource if below.scope.resource.kind != resource.kind else None
+            found.append(ServedSubresource(name=name, verbs=below.verbs, resource=own))
+        return ServedResource(resource=resource, verbs=endpoint.verbs, subresources=tuple(found))
 
 
-def install(
+def install_group_version(
     *,
     group: str,
     version: str,

@@ -24,7 +24,7 @@ _COMPRESSED_FROM = 16 * 1024
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
-def to_yaml(document: object) -> bytes:
+def dump_yaml(document: object) -> bytes:
     text: str = yaml.dump(document, Dumper=_Dumper, allow_unicode=True, sort_keys=True)
     return text.encode()
 

@@ -12,7 +12,7 @@ from apiserver.fieldmanager.field_set import FieldSet
 from apiserver.meta import field_path as fieldpath
 from apiserver.meta.errors import ApplyConflict
 
-Operation = Literal["Apply", "Update"]
+ManagedFieldsOperation = Literal["Apply", "Update"]
 
 MAX_UPDATE_MANAGERS = 10
 _ANCIENT_CHANGES = "ancient-changes"
@@ -23,7 +23,7 @@ class FieldManagerIdentity(NamedTuple):
     (WIRE-G2)."""
 
     name: str
-    operation: Operation
+    operation: ManagedFieldsOperation
     api_version: str = ""
     subresource: str = ""
 
@@ -58,7 +58,9 @@ class ManagedFieldsEntry:
 ManagedFields = dict[FieldManagerIdentity, ManagedFieldsEntry]
 
 
-def field_manager_identity(name: str, operation: Operation, api_version: str, subresource: str) -> FieldManagerIdentity:
+def field_manager_identity(
+    name: str, operation: ManagedFieldsOperation, api_version: str, subresource: str
+) -> FieldManagerIdentity:
     return FieldManagerIdentity(name or "unknown", operation, api_version if operation == "Update" else "", subresource)
 
 
@@ -81,7 +83,7 @@ def _decode_entry(entry: Any, index: int) -> tuple[FieldManagerIdentity, Managed
     api_version = text["apiVersion"]
     if text["operation"] not in ("Apply", "Update"):
         raise ValueError("operation must be `Apply` or `Update`")
-    operation: Operation = "Apply" if text["operation"] == "Apply" else "Update"
+    operation: ManagedFieldsOperation = "Apply" if text["operation"] == "Apply" else "Update"
     if not api_version:
         raise ValueError("apiVersion must not be empty")
     if entry.get("fieldsType") != "FieldsV1":

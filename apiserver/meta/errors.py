@@ -85,7 +85,9 @@ def not_supported(field: str, value: object, supported: Sequence[str]) -> FieldE
 
 
 def too_long(field: str, limit: int) -> FieldError:
-    return FieldError("FieldValueTooLong", field, "", f"may not be more than {limit} bytes")
+    if limit < 0:
+        return FieldError("FieldValueTooLong", field, "", "value is too long")
+    return FieldError("FieldValueTooLong", field, "", f"may not be more than {limit} byte{'' if limit == 1 else 's'}")
 
 
 class StatusError(Exception):

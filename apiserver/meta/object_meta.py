@@ -87,8 +87,8 @@ def validate_metadata(obj: Object, resource: Resource, *, name_errors: Sequence[
     if not metadata.get("name"):
         problems.append(errors.required("metadata.name", "name or generateName is required"))
     problems += _namespace_errors(metadata.get("namespace") or "", resource)
-    problems += _label_errors(metadata.get("labels") or {})
-    problems += _annotation_errors(metadata.get("annotations") or {})
+    problems += label_errors(metadata.get("labels") or {})
+    problems += annotation_errors(metadata.get("annotations") or {})
     problems += _owner_errors(metadata.get("ownerReferences") or [])
     problems += _finalizer_errors(metadata.get("finalizers") or [])
     return problems
@@ -117,14 +117,16 @@ def _namespace_errors(namespace: str, resource: Resource) -> Iterator[FieldError
         yield from (errors.invalid(field, namespace, text) for text in dns1123_label_errors(namespace))
 
 
-def _label_errors(labels: Mapping[str, str]) -> Iterator[FieldError]:
+def label_errors(labels: Mapping[str, str]) -> Iterator[FieldError]:
+    """The errors of labels, whose path is metadata.labels."""
     field = "metadata.labels"
     for key, value in labels.items():
         yield from (errors.invalid(field, key, text) for text in qualified_name_errors(key))
         yield from (errors.invalid(field, value, text) for text in label_value_errors(value))
 
 
-def _annotation_errors(annotations: Mapping[str, str]) -> Iterator[FieldError]:
+def annotation_errors(annotations: Mapping[str, str]) -> Iterator[FieldError]:
+    """The errors of annotations, whose path is metadata.annotations."""
     field = "metadata.annotations"
     for key in annotations:
         # the prefix of an annotation key may contain capitals

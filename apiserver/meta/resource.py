@@ -98,6 +98,7 @@ class Resource:
 
     `properties` are the schemas of the top-level fields besides apiVersion, kind and metadata, and `required` names
     those that an object must have; `preserve_unknown_fields` keeps other top-level fields as they are.
+    `published` are the schemas that OpenAPI shows in place of some `properties`, by which writes are decoded.
     `list_kind_name` is the kind of lists, if it is not the kind with "List" at its end.
     `precheck` gets the object as the client sent it, before unknown fields are pruned, and raises BadRequest for
     content that clients may not send.
@@ -121,6 +122,7 @@ class Resource:
     description: str = ""
     list_kind_name: str = ""
     properties: Mapping[str, Schema] = field(default_factory=dict)
+    published: Mapping[str, Schema] = field(default_factory=dict)
     required: tuple[str, ...] = ()
     preserve_unknown_fields: bool = False
     columns: tuple[Column, ...] = ()

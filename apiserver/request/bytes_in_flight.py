@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from apiserver.meta.errors import TooManyRequests
+from apiserver.request.user_turns import UserTurns
 
 _MIB: Final = 1024 * 1024
 _TOTAL: Final = 64 * _MIB
@@ -19,15 +23,20 @@ UNIDENTIFIED: Final = ""
 
 
 class BytesInFlight:
-    """One user can have a quarter of the bytes. When they are all in use, a user with at most 64 KiB is still served,
-    so that large requests of some users do not stop the usual ones of others (ATTACK-19)."""
+    """Bounds the bytes of request bodies that are in memory, and those of one user to a quarter of them.
+
+    If all are in use, a user with at most 64 KiB is still served, so that large requests of some users do not block
+    ordinary requests of others (ATTACK-19).
+    """
 
     def __init__(self, *, total: int = _TOTAL, per_user: int = _PER_USER, always: int = _ALWAYS) -> None:
+        self.turns = UserTurns()
         self._limit = total
         self._per_user = per_user
         self._always = always
         self._used = 0
         self._by_user = Counter[str]()
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     def reserve(self, user: str, count: int) -> None:
         """Raises TooManyRequests, and reserves nothing, if too many bytes are in use."""
@@ -46,6 +55,38 @@ class BytesInFlight:
         self._by_user[user] -= count
         if not self._by_user[user]:
             del self._by_user[user]
+        for waiting in tuple(self._waiting):
+            self._wake(waiting)
+
+    async def reserve_in_turn(self, user: str, count: int) -> None:
+        """As `reserve`, but waits until the bytes are free, for at most as many as a user can have."""
+        while True:
+            with suppress(TooManyRequests):
+                self.reserve(user, count)
+                break
+            await self._wait(user)
+        # what was released may be enough for the next one, too
+        self._wake(user)
+
+    async def _wait(self, user: str) -> None:
+        waiting, released = self._waiting.setdefault(user, deque()), asyncio.get_running_loop().create_future()
+        waiting.append(released)
+        try:
+            await released
+        except asyncio.CancelledError:
+            self._wake(user)
+            raise
+
+    def _wake(self, user: str) -> None:
+        """Let the first one that waits try again."""
+        waiting = self._waiting.get(user, ())
+        while waiting:
+            released = waiting.popleft()
+            if not released.done():
+                released.set_result(None)
+                break
+        if not waiting:
+            self._waiting.pop(user, None)
 
 
 class Reservation:
@@ -64,6 +105,23 @@ class Reservation:
         if self._in_flight is not None:
             self._in_flight.reserve(self._user, count)
             self._bytes += count
+
+    async def turn(self) -> None:
+        """Waits for the user's turn to do work that would delay others if all requests of the user did it together."""
+        if self._in_flight is not None:
+            await self._in_flight.turns.wait(self._user)
+
+    @asynccontextmanager
+    async def held(self, count: int) -> AsyncIterator[None]:
+        """Waits until `count` more bytes are free, and reserves them for the block."""
+        if self._in_flight is None:
+            yield
+            return
+        await self._in_flight.reserve_in_turn(self._user, count)
+        try:
+            yield
+        finally:
+            self._in_flight.release(self._user, count)
 
     def check(self, count: int) -> None:
         """Raises TooManyRequests if `count` more bytes cannot be reserved now."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -159,10 +159,16 @@ def parse_patch_options(query: Query, user_agent: str, *, apply: bool) -> WriteO
     return _write_options("PatchOptions", query, user_agent, problems)
 
 
-def parse_delete_options(query: Query, body: Object | None) -> DeleteOptions:
+def parse_delete_options(
+    query: Query, body: Object | None, overridden: Sequence[tuple[str, Any]] = ()
+) -> DeleteOptions:
     """Parses the DeleteOptions in `body`, or in the query if there is no body (WIRE-D87). Raises BadRequest for a wrong
-    type, Invalid (WIRE-D70, WIRE-D88)."""
-    document = _delete_query(query) if body is None else body
+    type, Invalid (WIRE-D70, WIRE-D88).
+
+    `overridden` are the paths and values of duplicate keys in the body, of which `body` has the last value. As in Go,
+    whose structs are decoded key by key, each of them has to have the right type, and preconditions are merged.
+    """
+    document = _delete_query(query) if body is None else _merged(body, overridden)
     dry_run = _get_typed(document, "dryRun", list) or []
     policy = _get_typed(document, "propagationPolicy", str)
     orphan = _get_typed(document, "orphanDependents", bool)
@@ -290,11 +296,41 @@ def _delete_query(query: Query) -> Object:
     return document
 
 
+def _merged(body: Object, overridden: Sequence[tuple[str, Any]]) -> Object:
+    """The body with the preconditions of all keys of that name. A later null removes those before it."""
+    for path, value in overridden:
+        if path in _OPTION_TYPES:
+            _check_type(path, value, _OPTION_TYPES[path])
+    earlier = [value for path, value in overridden if path == "preconditions"]
+    if not earlier:
+        return body
+    preconditions: Object = {}
+    for value in (*earlier, body["preconditions"]):
+        _check_type("preconditions", value, dict)
+        preconditions = {} if value is None else {**preconditions, **value}
+    return {**body, "preconditions": preconditions}
+
+
 def _get_typed(document: Mapping[str, Any], name: str, kind: type, prefix: str = "") -> Any:
     value = document.get(name)
-    if value is None or (isinstance(value, kind) and (kind is bool or not isinstance(value, bool))):
-        return value
-    raise errors.BadRequest(f"DeleteOptions: {prefix}{name} must be {_TYPE_NAMES[kind]}")
+    _check_type(f"{prefix}{name}", value, kind)
+    return value
+
+
+def _check_type(path: str, value: Any, kind: type) -> None:
+    if value is not None and (not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool)):
+        raise errors.BadRequest(f"DeleteOptions: {path} must be {_TYPE_NAMES[kind]}")
+
+
+_OPTION_TYPES: Mapping[str, type] = {
+    "dryRun": list,
+    "propagationPolicy": str,
+    "orphanDependents": bool,
+    "gracePeriodSeconds": int,
+    "preconditions": dict,
+    "preconditions.uid": str,
+    "preconditions.resourceVersion": str,
+}
 
 
 _TYPE_NAMES: Mapping[type, str] = {

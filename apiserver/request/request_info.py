@@ -130,7 +130,6 @@ def parse_request_info(method: str, raw_path: str, query: Query) -> RequestInfo:
         group, version, rest = "", parts[1], parts[2:]
     else:
         return non_resource
-    verb = _VERBS.get(method, method.lower())
     prefix_watch = rest[0] == "watch" and len(rest) > 1
     if prefix_watch:
         rest = rest[1:]
@@ -143,11 +142,8 @@ def parse_request_info(method: str, raw_path: str, query: Query) -> RequestInfo:
     resource, name = rest[0], rest[1] if len(rest) > 1 else ""
     subresource = rest[2] if len(rest) > 2 else ""
     collection = not name
-    if (prefix_watch and verb == "get") or (verb == "get" and query.flag("watch")):
-        verb = "watch"
-    elif collection:
-        verb = _COLLECTION_VERBS.get(verb, verb)
-    if not name and verb in ("list", "watch", "deletecollection"):
+    verb = _verb(method, query, collection=collection, prefix_watch=prefix_watch)
+    if collection and verb in ("list", "watch", "deletecollection"):
         name = _single_name(query)
     return RequestInfo(
         method=method,
@@ -163,6 +159,13 @@ def parse_request_info(method: str, raw_path: str, query: Query) -> RequestInfo:
         collection_path=collection,
         extra_parts=tuple(rest[3:]),
     )
+
+
+def _verb(method: str, query: Query, *, collection: bool, prefix_watch: bool) -> str:
+    verb = _VERBS.get(method, method.lower())
+    if verb == "get" and (prefix_watch or query.flag("watch")):
+        return "watch"
+    return _COLLECTION_VERBS.get(verb, verb) if collection else verb
 
 
 def _decoded(raw_path: str) -> str:

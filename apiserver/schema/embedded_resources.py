@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
+from apiserver.meta.object_meta import annotation_errors, label_errors
 from apiserver.meta.resource import Schema
 from apiserver.schema.nested_values import nested_values
 
@@ -21,13 +23,24 @@ _KIND_RULE = (
 
 
 def embedded_resource_errors(schema: Schema, value: Any, path: str = "") -> list[FieldError]:
-    """An error for each embedded object without a valid apiVersion and kind."""
+    """The errors of embedded objects in their apiVersion, kind, labels and annotations."""
     return [
         error
         for each, obj, where in nested_values(schema, value, path)
         if isinstance(obj, dict) and each.get("x-kubernetes-embedded-resource")
-        for error in _type_errors(obj, where)
+        for error in (*_type_errors(obj, where), *_metadata_errors(obj, where))
     ]
+
+
+def _metadata_errors(value: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    metadata = value.get("metadata")
+    if not isinstance(metadata, dict):
+        return
+    for name, check in (("labels", label_errors), ("annotations", annotation_errors)):
+        entries = metadata.get(name)
+        if isinstance(entries, dict) and all(isinstance(each, str) for each in entries.values()):
+            for error in check(entries):
+                yield replace(error, field=f"{path}.{error.field}")
 
 
 def _type_errors(value: Mapping[str, Any], path: str) -> Iterator[FieldError]:

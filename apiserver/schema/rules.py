@@ -5,7 +5,7 @@ The rules are written in CEL, which this package does not know: a RuleCompiler i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -33,7 +33,7 @@ class RuleFailure:
 
 @dataclass(frozen=True, slots=True)
 class RuleProblem:
-    """Why a part of the rule at `index` is not accepted. `field` is rule or messageExpression."""
+    """The reason why a part of the rule at `index` is not accepted. `field` is rule or messageExpression."""
 
     index: int
     field: str
@@ -47,7 +47,16 @@ class RuleBudget(Protocol):
 
 
 class CompiledRules(Protocol):
-    """The rules of one schema, without those of its parts."""
+    """The rules of one schema, without those of its parts, compiled on first use."""
+
+    def compile(self) -> None:
+        """Compiles them now."""
+        ...
+
+    @property
+    def has_loops(self) -> bool:
+        """True if the time that one of them takes may be longer than the time to read the value. Compiles them."""
+        ...
 
     def failures(self, value: Any, old: Any, budget: RuleBudget) -> Sequence[RuleFailure]:
         """`value` is not None; `old` is None if there is no old value to compare with."""
@@ -59,11 +68,18 @@ class CompiledRules(Protocol):
 
 
 class RuleCompiler(Protocol):
+    """What the judgement by a schema needs of CEL's library: rules, and regular expressions."""
+
     def compile(self, schema: Schema, *, is_root: bool) -> CompiledRules:
         """`is_root` is True for the schema of a whole object, whose rules see its metadata."""
         ...
 
     def new_budget(self) -> RuleBudget: ...
+
+    def matches(self, pattern: str, text: str) -> bool:
+        """Whether a pattern in Go's syntax is found in the text, in time that is linear in its length. Raises
+        ValueError for an invalid pattern."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +95,29 @@ class _Pair:
 
 
 class RuleValidator:
-    """The rules of a schema and of its parts, which are compiled when a value first needs them."""
+    """The rules of a schema and of its parts, compiled by `compile`, or else when a value first needs them."""
 
     def __init__(self, schema: Schema, compiler: RuleCompiler) -> None:
         self._compiler = compiler
         self._root = _Node(schema, compiler, is_root=True, shared=_Shared({}, {}))
+        self.has_loops = False
+        """True if a rule may take longer than it takes to read the object. Known after `compile`."""
 
     @property
     def has_rules(self) -> bool:
         return self._root.has_rules
+
+    def compile(self) -> None:
+        """Compiles all rules. Takes a few milliseconds for each."""
+        waiting, seen = [self._root], {id(self._root)}
+        while waiting:
+            node = waiting.pop()
+            if node.rules is not None:
+                node.rules.compile()
+                self.has_loops = self.has_loops or node.rules.has_loops
+            children = [each for each in node.children() if id(each) not in seen]
+            seen.update(map(id, children))
+            waiting += children
 
     def errors(self, obj: Any, old: Any = None) -> list[FieldError]:
         """All errors of an object. In an update, a part that equals its old value has errors only in rules that compare
@@ -101,7 +131,7 @@ class RuleValidator:
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """What is known of schemas, by their ids: the same schema may be part of several others."""
+    """Caches findings about schemas by their ids, since the same schema may be part of several others."""
 
     has_rules: dict[int, bool]
     nodes: dict[int, _Node]
@@ -128,6 +158,11 @@ class _Node:
             embedded = bool(schema.get("x-kubernetes-embedded-resource"))
             nodes[id(schema)] = _Node(schema, self._compiler, is_root=embedded, shared=self._shared)
         return nodes[id(schema)]
+
+    def children(self) -> Iterator[_Node]:
+        """Yields those that have rules, or parts that have."""
+        one = (each for each in (self.additional, self.items) if each is not None)
+        yield from (self.child(each) for each in (*self.properties.values(), *one, *self.all_of))
 
     def _matters(self, schema: Schema) -> bool:
         return _has_rules(schema, self._shared.has_rules)

@@ -7,7 +7,7 @@ A validator is made once for each schema; those of its parts are made when a val
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from apiserver.json.values import equal
@@ -20,6 +20,15 @@ from apiserver.schema.patterns import go_pattern
 
 UNRELATED: Final = object()
 """The old value of a part that has none that it could be compared with."""
+
+Matches = Callable[[str, str], bool]
+"""(pattern, text) -> whether the pattern is found in the text. Raises ValueError for an invalid pattern."""
+
+
+def matches_go_pattern(pattern: str, text: str) -> bool:
+    """Matches with Python's `re`, whose time some patterns make exponential."""
+    return go_pattern(pattern).search(text) is not None
+
 
 _VALIDATORS: dict[int, tuple[Schema, SchemaValidator]] = {}
 _MOST_VALIDATORS = 4096
@@ -46,6 +55,7 @@ class SchemaValidator:
         "_enum",
         "_format",
         "_items",
+        "_matches",
         "_nullable",
         "_parts",
         "_properties",
@@ -57,9 +67,15 @@ class SchemaValidator:
     )
 
     def __init__(
-        self, schema: Schema, shared: dict[int, SchemaValidator] | None = None, *, check_formats: bool = True
+        self,
+        schema: Schema,
+        shared: dict[int, SchemaValidator] | None = None,
+        *,
+        check_formats: bool = True,
+        matches: Matches = matches_go_pattern,
     ) -> None:
         """`shared` are the validators of parts by the id of their schemas, which the root keeps alive."""
+        self._matches = matches
         self._schema = schema
         self._shared = {} if shared is None else shared
         self._check_formats = check_formats
@@ -146,10 +162,17 @@ class SchemaValidator:
             found.append(errors.too_long(path, longest))
         elif shortest is not None and len(value) < shortest:
             found.append(errors.invalid(path, value, f"{path} in body should be at least {shortest} chars long"))
-        elif pattern and (problem := _pattern_problem(pattern, value)) is not None:
+        elif pattern and (problem := self._pattern_problem(pattern, value)) is not None:
             found.append(errors.invalid(path, value, f"{path} in body should match '{problem}'"))
         if self._format in STRING_FORMATS and not STRING_FORMATS[self._format](value):
             found.append(_wrong_type(path, str(schema["format"]), value))
+
+    def _pattern_problem(self, pattern: str, value: str) -> str | None:
+        """Returns the pattern that `value` does not match, None if it matches."""
+        try:
+            return None if self._matches(pattern, value) else pattern
+        except ValueError as error:
+            return f"{pattern}, but pattern is invalid: {error}"
 
     def _check_number(self, value: float, path: str, found: list[FieldError]) -> None:
         schema = self._schema
@@ -159,7 +182,10 @@ class SchemaValidator:
             text = f"Checked value must be of type integer {which} in {path}"
             found.append(errors.invalid(errors.NO_FIELD, "", text))
         factor, most, least = schema.get("multipleOf"), schema.get("maximum"), schema.get("minimum")
-        if factor and not float(value / factor).is_integer():
+        if factor is not None and factor <= 0:
+            why = f"factor MultipleOf declared for {path} must be positive: {_go_number(factor)}"
+            found.append(errors.invalid(path, factor, why))
+        elif factor and not float(value / factor).is_integer():
             found.append(errors.invalid(path, value, f"{path} in body should be a multiple of {_go_number(factor)}"))
         if most is not None:
             exclusive = bool(schema.get("exclusiveMaximum"))
@@ -228,7 +254,9 @@ class SchemaValidator:
     def _validator(self, schema: Schema) -> SchemaValidator:
         known = self._shared.get(id(schema))
         if known is None:
-            known = self._shared[id(schema)] = SchemaValidator(schema, self._shared, check_formats=self._check_formats)
+            known = self._shared[id(schema)] = SchemaValidator(
+                schema, self._shared, check_formats=self._check_formats, matches=self._matches
+            )
         return known
 
     def _check_alternatives(self, value: Any, path: str, found: list[FieldError]) -> int:
@@ -317,14 +345,6 @@ def _wrong_type(path: str, expected: str, found: str) -> FieldError:
 
 def _composite(text: str) -> FieldError:
     return errors.invalid(errors.NO_FIELD, "", text)
-
-
-def _pattern_problem(pattern: str, value: str) -> str | None:
-    """What a value should match, None if it does."""
-    try:
-        return None if go_pattern(pattern).search(value) else pattern
-    except ValueError as error:
-        return f"{pattern}, but pattern is invalid: {error}"
 
 
 def _go_number(number: float) -> str:

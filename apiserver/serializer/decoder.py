@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Never
 
@@ -32,10 +32,12 @@ _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 @dataclass(frozen=True, slots=True)
 class DecodedBody:
-    """A decoded body. `strict_errors` are messages about duplicate keys, of which the last one wins."""
+    """A decoded body. `strict_errors` are messages about duplicate keys, of which the last one wins; `overridden` are
+    the paths and values of the others in JSON, in document order."""
 
     value: Any
     strict_errors: tuple[str, ...] = ()
+    overridden: Sequence[tuple[str, Any]] = ()
 
 
 def decode(body: bytes, media_type: str) -> DecodedBody:
@@ -83,16 +85,17 @@ def _decode_json(text: str) -> DecodedBody:
         has_duplicates = True
         return _ObjectWithDuplicates(pairs)
 
-    found: dict[str, None] = {}
+    overridden: list[tuple[str, Any]] = []
     try:
         value = _parse_json(text, build)
         if has_duplicates:
-            value = _without_duplicates(value, "", found)
+            value = _without_duplicates(value, "", overridden)
         if _SURROGATE_ESCAPE.search(text):
             value = _replace_surrogates(value)
     except RecursionError as error:
         raise _too_deep() from error
-    return DecodedBody(value, tuple(f'duplicate field "{path}"' for path in found))
+    paths = dict.fromkeys(path for path, _ in overridden)
+    return DecodedBody(value, tuple(f'duplicate field "{path}"' for path in paths), overridden)
 
 
 def _check_number_of_values(text: str) -> None:
@@ -168,18 +171,19 @@ class _ObjectWithDuplicates(dict[str, Any]):
         self.pairs = pairs
 
 
-def _without_duplicates(value: Any, path: str, duplicates: dict[str, None]) -> Any:
-    """Replaces objects with duplicate keys by plain ones, and adds their paths to `duplicates` in document order."""
+def _without_duplicates(value: Any, path: str, overridden: list[tuple[str, Any]]) -> Any:
+    """Replaces objects with duplicate keys by plain ones, and adds the paths and the values that do not count to
+    `overridden` in document order."""
     if isinstance(value, list):
-        return [_without_duplicates(each, f"{path}[{index}]", duplicates) for index, each in enumerate(value)]
+        return [_without_duplicates(each, f"{path}[{index}]", overridden) for index, each in enumerate(value)]
     if not isinstance(value, dict):
         return value
     plain: dict[str, Any] = {}
     for key, each in value.pairs if isinstance(value, _ObjectWithDuplicates) else value.items():
         inside = f"{path}.{key}" if path else key
         if key in plain:
-            duplicates[inside] = None
-        plain[key] = _without_duplicates(each, inside, duplicates)
+            overridden.append((inside, plain[key]))
+        plain[key] = _without_duplicates(each, inside, overridden)
     return plain
 
 

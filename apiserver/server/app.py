@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from aiohttp import web
 from aiohttp.web_urldispatcher import Domain, MatchedSubAppResource, ResourceRoute, UrlMappingMatchInfo
 
-from apiserver.endpoints.installer import ApiGroupVersion, Endpoint
+from apiserver.endpoints.installer import Endpoint
 from apiserver.endpoints.responsewriters import json_response
 from apiserver.meta import errors
 from apiserver.request import request_info
@@ -66,10 +66,6 @@ async def _expect(http: web.Request) -> None:
         await http.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         # error_response.py interprets a nonzero size as a response whose head has been sent
         http.writer.output_size = 0
-
-
-def endpoints_by_group_version(groups: Sequence[ApiGroupVersion]) -> dict[tuple[str, str], Mapping[str, Endpoint]]:
-    return {(group.group, group.version): group.endpoints for group in groups}
 
 
 def _context(http: web.Request) -> RequestContext:

@@ -67,12 +67,12 @@ class BoundedParser:
     """
 
     __slots__ = (
+        "_buffer",
         "_busy",
         "_create",
         "_failed",
         "_framing",
         "_handling",
-        "_held",
         "_is_front_proxy",
         "_large_head",
         "_limits",
@@ -96,7 +96,7 @@ class BoundedParser:
         self._is_front_proxy = is_front_proxy
         self._parser = create(limits.headers)
         # what has arrived of the heads after the current request, and how much of it has no end of a head
-        self._held = bytearray()
+        self._buffer = bytearray()
         self._searched = 0
         # a request is being handled; or its body is still arriving
         self._handling = False
@@ -110,7 +110,7 @@ class BoundedParser:
     def is_holding(self) -> bool:
         """True if nothing more should be read before the current request has finished. Until then the end of the
         connection would not be noticed, so that a little is read ahead."""
-        return self._busy and len(self._held) > _MAX_READ_AHEAD
+        return self._busy and len(self._buffer) > _MAX_READ_AHEAD
 
     def finish_request(self) -> bool:
         """Returns True if bytes of the next request have already arrived: `feed_data` then parses them."""
@@ -118,7 +118,7 @@ class BoundedParser:
         self._busy = self._payload is not None
         if self._large_head:
             self.claim_head()
-        return bool(self._held)
+        return bool(self._buffer)
 
     def claim_head(self) -> int:
         """The memory of the current request's head if it is large, else 0. Its reservation ends: from now on the user
@@ -131,7 +131,7 @@ class BoundedParser:
     def close(self) -> None:
         """Release everything: the connection is lost."""
         self._failed = True
-        self._held.clear()
+        self._buffer.clear()
         self._large_head = 0
         self._reservation.resize(0)
 
@@ -146,7 +146,7 @@ class BoundedParser:
             if (
                 0 < end == len(data) - 4
                 and not self._busy
-                and not self._held
+                and not self._buffer
                 and len(data) <= _SMALL_BYTES
                 and data.count(b"\n") <= _SMALL_LINES
             ):
@@ -157,7 +157,7 @@ class BoundedParser:
             self._fail(error.message)
             raise TooManyLargeHeads(message=error.message) from error
         except HttpProcessingError as error:
-            self._fail(describe(error))
+            self._fail(describe_error(error))
             raise
 
     def pause_reading(self) -> None:
@@ -174,10 +174,10 @@ class BoundedParser:
     def _feed(self, data: bytes) -> Messages:
         if self._payload is not None:
             data = self._feed_body(self._payload, data)
-        self._held += data
-        messages = self._parse_held() if self._held and not self._busy else ()
-        if messages and self._payload is not None and self._held:
-            self._held = bytearray(self._feed_body(self._payload, bytes(self._held)))
+        self._buffer += data
+        messages = self._parse_buffer() if self._buffer and not self._busy else ()
+        if messages and self._payload is not None and self._buffer:
+            self._buffer = bytearray(self._feed_body(self._payload, bytes(self._buffer)))
         self._account()
         return messages
 
@@ -192,26 +192,26 @@ class BoundedParser:
             self._busy = self._handling
         return data[used:]
 
-    def _parse_held(self) -> Messages:
-        held = self._held
+    def _parse_buffer(self) -> Messages:
+        buffer = self._buffer
         if not self._searched:
             # as in aiohttp, empty lines before a request are skipped
-            held = self._held = held.lstrip(_LINE_BREAKS)
-        end = _END_OF_HEAD.search(held, self._searched)
-        size = end.end() if end is not None else len(held)
+            buffer = self._buffer = buffer.lstrip(_LINE_BREAKS)
+        end = _END_OF_HEAD.search(buffer, self._searched)
+        size = end.end() if end is not None else len(buffer)
         self._check_size(size)
         if end is None:
             self._searched = max(0, size - len(_LINE_BREAKS))
             return ()
-        head = bytes(held[:size])
-        self._held, self._searched = held[size:], 0
+        head = bytes(buffer[:size])
+        self._buffer, self._searched = buffer[size:], 0
         if size > _SMALL_BYTES or head.count(b"\n") > _SMALL_LINES:
             self._prepare_for_large(head)
         return self._parse(head)
 
     def _check_size(self, size: int) -> None:
         limits = self._limits
-        if size > limits.line and self._held.find(b"\n", 0, limits.line) < 0:
+        if size > limits.line and self._buffer.find(b"\n", 0, limits.line) < 0:
             raise RequestLineTooLong(message=f"the request line is longer than {limits.line} bytes")
         limit = limits.head
         if size > limit and self._is_front_proxy():
@@ -231,8 +231,8 @@ class BoundedParser:
         self._account()
 
     def _account(self) -> None:
-        held = len(self._held)
-        needed = self._large_head + (held if held > _SMALL_BYTES else 0)
+        buffered = len(self._buffer)
+        needed = self._large_head + (buffered if buffered > _SMALL_BYTES else 0)
         if needed and self._is_front_proxy():
             # those of a proxy count for its users, once they are known
             needed = 0
@@ -253,7 +253,7 @@ class BoundedParser:
     def _fail(self, why: str) -> None:
         """Let the current request fail at once if it waits for the rest of its body."""
         self._failed = True
-        self._held.clear()
+        self._buffer.clear()
         self._large_head = 0
         self._reservation.resize(0)
         if self._payload is not None and not self._payload.is_eof():
@@ -265,7 +265,7 @@ def _framing_of(message: RawRequestMessage) -> BodyFraming:
     return ChunkedFraming() if message.chunked else LengthFraming(int(message.headers.get("Content-Length", "0")))
 
 
-def describe(error: HttpProcessingError) -> str:
+def describe_error(error: HttpProcessingError) -> str:
     """A description of the error without the bytes that the client sent."""
     if isinstance(error, InvalidURLError):
         return "the target is not a valid URL"

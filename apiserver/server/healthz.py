@@ -1,7 +1,7 @@
 """Serves /healthz, /livez and /readyz: named checks, with the texts of k8s.io/apiserver's healthz (WIRE-I3 to
 WIRE-I5).
 
-Everyone may read these paths, so that everyone sees only the names of checks, and ok or failed. Errors and notes may
+All clients may read these paths, but most of them see only the names of checks, and ok or failed. Errors and notes can
 name objects of the cluster: they are shown only to users who may get /metrics.
 """
 
@@ -13,6 +13,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 
 from aiohttp import web
 
@@ -22,7 +23,7 @@ from apiserver.request.context import RequestContext
 
 Check = Callable[[], Awaitable[str | None] | str | None]
 """A check fails by raising an exception. Its text is logged, and returned only by the check's own path. A check that
-passes may return a note, which is shown in the verbose list of checks. Both only to users who may get /metrics."""
+passes may return a note, which is shown in the verbose list of checks. Only users who may get /metrics see either."""
 
 ENDPOINTS = ("healthz", "livez", "readyz")
 READINESS = ("readyz",)
@@ -50,6 +51,7 @@ class HealthChecks:
 
     def __init__(self) -> None:
         self._checks: list[_NamedCheck] = []
+        self._failed: dict[str, list[str]] = {}
         self.add("ping", lambda: None)
 
     def add(self, name: str, check: Check, *, endpoints: Collection[str] = ENDPOINTS, former_name: str = "") -> None:
@@ -67,6 +69,11 @@ class HealthChecks:
             found += sorted(f"/{endpoint}/{each.name}" for each in self._checks_of(endpoint))
         return found
 
+    async def failing(self, endpoint: str) -> list[str]:
+        """'name: error' of each check of the endpoint that fails."""
+        results = [(each.name, await _run(each)) for each in self._checks_of(endpoint)]
+        return [f"{name}: {text}" for name, (passed, text) in results if not passed]
+
     async def respond(self, context: RequestContext, *, authorizer: Authorizer) -> web.StreamResponse | None:
         """The response of a health path, None for other paths. `authorizer` decides who sees errors and notes."""
         endpoint, _, name = context.info.path.removeprefix("/").partition("/")
@@ -74,19 +81,30 @@ class HealthChecks:
             return None
         checks = self._checks_of(endpoint)
         if not name:
-            return await _answer_all(endpoint, checks, context, authorizer)
+            return await _answer_all(checks, context, authorizer, on_result=partial(self._log_change, endpoint))
         for each in checks:
             if name in each.names:
                 return await _answer_one(each, context, authorizer)
         return None
+
+    def _log_change(self, endpoint: str, failed: list[str]) -> None:
+        """Logs checks that fail once, not at every probe."""
+        if failed != self._failed.get(endpoint, []):
+            _LOG.info("%s check %s", endpoint, "failed" if failed else "passes again", extra={"failed": failed})
+            self._failed[endpoint] = failed
 
     def _checks_of(self, endpoint: str) -> list[_NamedCheck]:
         return [each for each in self._checks if endpoint in each.endpoints]
 
 
 async def _answer_all(
-    endpoint: str, checks: list[_NamedCheck], context: RequestContext, authorizer: Authorizer
+    checks: list[_NamedCheck],
+    context: RequestContext,
+    authorizer: Authorizer,
+    *,
+    on_result: Callable[[list[str]], None],
 ) -> web.Response:
+    endpoint = context.info.path.removeprefix("/")
     excluded = set(context.query.all("exclude"))
     results: list[tuple[str, str]] = []
     failed = []
@@ -101,9 +119,8 @@ async def _answer_all(
         else:
             failed.append(f"{each.name}: {text}")
             results.append((f"[-]{each.name} failed: {_WITHHELD}", ""))
-    if failed:
-        _LOG.info("%s check failed", endpoint, extra={"failed": failed})
-    elif "verbose" not in context.query:
+    on_result(failed)
+    if not failed and "verbose" not in context.query:
         return _text_response("ok")
     with_notes = any(note for _, note in results) and await _may_see_texts(context, authorizer)
     lines = [f"{line}: {note}" if note and with_notes else line for line, note in results]

@@ -27,7 +27,7 @@ from apiserver.server.bounded_parser import (
     HeadTooLarge,
     RequestLineTooLong,
     TooManyLargeHeads,
-    describe,
+    describe_error,
 )
 
 _LOG = logging.getLogger("apiserver.connection")
@@ -35,7 +35,7 @@ _LOG = logging.getLogger("apiserver.connection")
 _BODY_BUFFER: Final = 16 * 1024
 
 
-class Connections(Protocol):
+class ConnectionOwners(Protocol):
     """The open connections of a port (apiserver/tls/connections.py)."""
 
     def identify(self, transport: asyncio.Transport, owner: str | None, is_idle: Callable[[], bool]) -> None: ...
@@ -43,7 +43,7 @@ class Connections(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What the connections of a listener share, and what each may use."""
+    """The limits of each connection of a listener, and those that all of them share."""
 
     heads: HeadLimits
     bytes_in_flight: BytesInFlight
@@ -59,7 +59,7 @@ class HttpProtocol(web.RequestHandler):
         *,
         loop: asyncio.AbstractEventLoop,
         bounds: Bounds,
-        connections: Connections,
+        connections: ConnectionOwners,
         **options: Any,
     ) -> None:
         super().__init__(manager, loop=loop, read_bufsize=_BODY_BUFFER, **options)
@@ -152,7 +152,7 @@ class HttpProtocol(web.RequestHandler):
     ) -> web.StreamResponse:
         """The response to a malformed request, or to an exception that no filter handled. It closes the connection."""
         if isinstance(exc, HttpProcessingError):
-            _LOG.debug("malformed request from %s: %s", request.remote, describe(exc))
+            _LOG.debug("malformed request from %s: %s", request.remote, describe_error(exc))
         elif not isinstance(exc, ConnectionError):
             _LOG.error("connection from %s failed", request.remote, exc_info=exc)
         if request.writer.output_size > 0:
@@ -194,7 +194,7 @@ def _error(exc: BaseException | None, status: int) -> errors.StatusError:
         case TooManyLargeHeads():
             return errors.TooManyRequests(exc.message)
         case HttpProcessingError():
-            return errors.BadRequest(f"malformed request: {describe(exc)}")
+            return errors.BadRequest(f"malformed request: {describe_error(exc)}")
     if status == 504:
         return errors.Timeout("request did not complete within the allotted timeout")
     return errors.InternalError("the connection failed")

@@ -16,6 +16,7 @@ from apiserver.meta.resource import Resource
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 _by_rv = attrgetter("rv")
+_REACHED = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,7 @@ class HistoryLimits:
     size: int = 64 * 1024 * 1024
 
 
-class Event:
+class CacheEvent:
     """A change of one object. `previous` is the state before, None if the object did not exist. If the type is DELETED,
     `object` has the last content and the resourceVersion of the deletion. `time` is monotonic, in seconds."""
 
@@ -46,26 +47,26 @@ class Event:
         self.previous = previous
         self.time = time
         self._frames: dict[str, bytes] | None = None
-        self._added: Event | None = None
-        self._deleted: Event | None = None
+        self._added: CacheEvent | None = None
+        self._deleted: CacheEvent | None = None
 
     @property
     def rv(self) -> int:
         return self.object.rv
 
-    def as_added(self) -> Event:
+    def as_added(self) -> CacheEvent:
         """The event for a client whose selector did not match the previous state (WIRE-F5)."""
         if self._added is None:
-            self._added = Event("ADDED", self.object)
+            self._added = CacheEvent("ADDED", self.object)
             self._added._frames = {} if self._frames is not None else None
         return self._added
 
-    def as_deleted(self, resource: Resource) -> Event:
+    def as_deleted(self, resource: Resource) -> CacheEvent:
         """The event for a client whose selector no longer matches: DELETED, with the content that the client received
         last (WIRE-F5)."""
         if self._deleted is None:
             last_sent = self.previous or self.object
-            self._deleted = Event("DELETED", at_version(resource, last_sent, self.rv))
+            self._deleted = CacheEvent("DELETED", at_version(resource, last_sent, self.rv))
             self._deleted._frames = {} if self._frames is not None else None
         return self._deleted
 
@@ -81,6 +82,11 @@ class Event:
     def _encode(self, view: View, now: float) -> bytes:
         return b"".join((b'{"type":"', self.type.encode(), b'","object":', view.single(self.object, now), b"}\n"))
 
+    @property
+    def shares_frames(self) -> bool:
+        """True if all clients share the bytes of `frame`."""
+        return self._frames is not None
+
     def share_frames(self) -> None:
         self._frames = {}
 
@@ -91,7 +97,7 @@ class Event:
                 event._frames = None
 
 
-class VisibilityEvent(Event):
+class VisibilityEvent(CacheEvent):
     """An event for a single watch whose visibility changed. `cache_rv` is the cache's resourceVersion at that time."""
 
     __slots__ = ("cache_rv",)
@@ -111,36 +117,43 @@ class EventHistory:
 
     def __init__(self, limits: HistoryLimits, since: int) -> None:
         self._limits = limits
-        self._events: list[Event] = []
+        self._events: list[CacheEvent] = []
         self._dropped = 0
         self._size = 0
-        self._recent: deque[Event] = deque()
+        self._recent: deque[CacheEvent] = deque()
         self._recent_size = 0
+        self._reached: deque[tuple[int, float]] = deque(maxlen=_REACHED)
         self.since = since
 
     def __len__(self) -> int:
         return len(self._events) - self._dropped
 
-    def append(self, event: Event) -> None:
+    def append(self, event: CacheEvent) -> None:
         """Add an event that is later than all others; its `time` is now."""
         self._events.append(event)
         self._size += self._cost(event)
         self._cache_frames(event)
         self._trim(event.time)
 
-    def events_after(self, rv: int) -> Sequence[Event] | None:
+    def advance(self, rv: int, time: float) -> None:
+        """Record that `rv`, which is later than all events, was reached without an event."""
+        self._reached.append((rv, time))
+
+    def events_after(self, rv: int) -> Sequence[CacheEvent] | None:
         """The events later than `rv`, None if some of them have been dropped."""
         if rv < self.since:
             return None
         return self._events[max(self._dropped, bisect_right(self._events, rv, key=_by_rv)) :]
 
     def interval_of(self, rv: int) -> tuple[float, float]:
-        """The time from the last event not later than `rv` to the next event; infinite on a side without an event."""
+        """The time from when `rv` was reached, as far as it is known, to the next event; infinite on a side without an
+        event."""
         position = bisect_right(self._events, rv, key=_by_rv)
         start = self._events[position - 1].time if position > self._dropped else float("-inf")
+        start = max([start, *(time for reached, time in self._reached if reached <= rv)])
         return start, self._events[position].time if position < len(self._events) else float("inf")
 
-    def _cache_frames(self, event: Event) -> None:
+    def _cache_frames(self, event: CacheEvent) -> None:
         event.share_frames()
         self._recent.append(event)
         self._recent_size += self._cost(event)
@@ -160,10 +173,10 @@ class EventHistory:
             del self._events[: self._dropped]
             self._dropped = 0
 
-    def _exceeds_limits(self, oldest: Event, now: float) -> bool:
+    def _exceeds_limits(self, oldest: CacheEvent, now: float) -> bool:
         if self._size > self._limits.size:
             return True
         return len(self) > self._limits.events and oldest.time < now - self._limits.seconds
 
-    def _cost(self, event: Event) -> int:
+    def _cost(self, event: CacheEvent) -> int:
         return len(event.object.json) + self._EVENT_SIZE

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from apiserver.encoding.encoded_object import CachedObject
 from apiserver.meta.errors import BadRequest
 from apiserver.meta.resource import Key, Resource
-from apiserver.storage.event_history import Event
+from apiserver.storage.event_history import CacheEvent
 from apiserver.storage.selection_predicate import KeyRange
 from apiserver.storage.visibility import EVERYTHING, VisibleObjects
 
@@ -24,7 +24,7 @@ LATEST = -1
 
 _TOKEN_VERSION = "meta.k8s.io/v1"
 _by_key = attrgetter("key")
-# a range is searched for in the time in which so many objects are looked at
+# the cost of searching for a range, as the number of objects that can be examined in that time
 _SEARCH_COST = 32
 
 
@@ -68,7 +68,7 @@ class CacheState:
         return low, len(self.items) if end is None else bisect_left(self.items, end, lo=low, key=_by_key)
 
 
-def rewind(state: CacheState, events: Sequence[Event], rv: int) -> CacheState:
+def rewind(state: CacheState, events: Sequence[CacheEvent], rv: int) -> CacheState:
     """The state at `rv`, computed from a later state and all `events` between the two."""
     objects = {obj.key: obj for obj in state.items}
     for event in reversed(events):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from apiserver.encoding.encoded_object import CachedObject, at_version
 from apiserver.meta.resource import Key, Resource
-from apiserver.storage.event_history import Event
+from apiserver.storage.event_history import CacheEvent
 
 
 def relist_events(
@@ -17,7 +17,7 @@ def relist_events(
     rv: int,
     *,
     now: float,
-) -> Sequence[Event]:
+) -> Sequence[CacheEvent]:
     """The events from the `cached` state at `cached_rv` to `objects` at `rv`, in an order in which they can have
     happened.
 
@@ -29,9 +29,9 @@ def relist_events(
     for obj in objects:
         before = cached.get(obj.key)
         if before is None or before.uid != obj.uid:
-            changes.append(Event("ADDED", obj, None, now))
+            changes.append(CacheEvent("ADDED", obj, None, now))
         elif before.rv != obj.rv:
-            changes.append(Event("MODIFIED", obj, before, now))
+            changes.append(CacheEvent("MODIFIED", obj, before, now))
     deleted = [obj for key, obj in cached.items() if key not in listed or listed[key].uid != obj.uid]
     # a recreated object was deleted before; the others are sorted by key, so that replicas assign the same versions
     deleted.sort(key=lambda obj: (listed[obj.key].rv if obj.key in listed else rv + 1, obj.key))
@@ -41,5 +41,5 @@ def relist_events(
         version += 1
         while version in taken:
             version += 1
-        changes.append(Event("DELETED", at_version(resource, obj, min(version, rv)), obj, now))
+        changes.append(CacheEvent("DELETED", at_version(resource, obj, min(version, rv)), obj, now))
     return sorted(changes, key=lambda event: (event.rv, event.type != "DELETED"))

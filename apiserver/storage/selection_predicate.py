@@ -5,7 +5,7 @@ from __future__ import annotations
 from apiserver.encoding.encoded_object import CachedObject
 from apiserver.meta.resource import Key, Resource
 from apiserver.meta.selectors import NAME, NAMESPACE, FieldSelector, LabelSelector
-from apiserver.storage.event_history import Event
+from apiserver.storage.event_history import CacheEvent
 
 KeyRange = tuple[Key, Key | None]
 """Keys from the first (inclusive) to the second (exclusive); None means no upper bound."""
@@ -42,7 +42,7 @@ class SelectionPredicate:
             return True
         return self._fields.matches({**obj.fields, NAME: obj.key.name, NAMESPACE: obj.key.namespace})
 
-    def event_for_client(self, event: Event, resource: Resource) -> Event | None:
+    def event_for_client(self, event: CacheEvent, resource: Resource) -> CacheEvent | None:
         """The event for a client with this selection: ADDED for an object that starts to match, DELETED for one that no
         longer matches (WIRE-F5). None if the client does not receive it."""
         if self.matches_everything:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from apiserver.encoding.encoded_object import CachedObject, identity_only
 from apiserver.meta.resource import Key, Resource
-from apiserver.storage.event_history import Event, VisibilityEvent
+from apiserver.storage.event_history import CacheEvent, VisibilityEvent
 from apiserver.storage.visibility import VisibilityChange
 
 
@@ -31,7 +31,7 @@ def visibility_events(
 
 
 def deletions_while_away(
-    resource: Resource, missed: Sequence[Event], change: VisibilityChange, *, cache_rv: int
+    resource: Resource, missed: Sequence[CacheEvent], change: VisibilityChange, *, cache_rv: int
 ) -> list[VisibilityEvent]:
     """DELETED events for objects that were deleted, and also became invisible, while the client had no watch."""
     new = created_keys(missed)
@@ -39,7 +39,7 @@ def deletions_while_away(
     return [_deletion(resource, obj, change, cache_rv) for obj in deleted if change.lost(resource, obj.key)]
 
 
-def created_keys(missed: Sequence[Event]) -> frozenset[Key]:
+def created_keys(missed: Sequence[CacheEvent]) -> frozenset[Key]:
     """The keys of objects that were created while the client had no watch."""
     return frozenset(event.object.key for event in missed if event.previous is None)
 

@@ -16,7 +16,7 @@ from apiserver.meta import errors
 from apiserver.meta.resource import Key, Resource
 from apiserver.request.options import EXACT, ListOptions, WatchOptions
 from apiserver.storage import pagination
-from apiserver.storage.event_history import Event, EventHistory, EventType, HistoryLimits, VisibilityEvent
+from apiserver.storage.event_history import CacheEvent, EventHistory, EventType, HistoryLimits, VisibilityEvent
 from apiserver.storage.pagination import LATEST, CacheState, ContinueToken, Page, Snapshots
 from apiserver.storage.pending_writes import PendingWrites
 from apiserver.storage.relist_events import relist_events
@@ -27,9 +27,9 @@ from apiserver.storage.wait_until import WaitUntil
 from apiserver.storage.watcher import CacheWatcher, WatchStart
 from apiserver.storage.watcher_index import WatcherIndex
 
-__all__ = ["CacheWatcher", "CachedObject", "Event", "EventType", "HistoryLimits", "WatchCache", "encode"]
+__all__ = ["CacheEvent", "CacheWatcher", "CachedObject", "EventType", "HistoryLimits", "WatchCache", "encode"]
 
-EventListener = Callable[[Event], None]
+EventListener = Callable[[CacheEvent], None]
 
 _DEFAULT_HISTORY = HistoryLimits()
 _READY_SECONDS = 2.0
@@ -83,7 +83,7 @@ class WatchCache:
         async for _ in iterate_cooperatively(self._replace(objects, rv), clock=self._clock):
             pass
 
-    def _replace(self, objects: Sequence[CachedObject], rv: int) -> Iterator[Event]:
+    def _replace(self, objects: Sequence[CachedObject], rv: int) -> Iterator[CacheEvent]:
         events = relist_events(self.resource, self._index, self.rv, objects, rv, now=self._clock())
         continues = self.ready and rv >= self.rv and all(event.rv > self.rv for event in events)
         if not continues:
@@ -103,19 +103,21 @@ class WatchCache:
         current = self._index.get(obj.key)
         if type_ == "DELETED":
             if current is not None:
-                self._commit(Event("DELETED", obj, current, self._clock()))
+                self._commit(CacheEvent("DELETED", obj, current, self._clock()))
         else:
             if current is not None and current.uid != obj.uid:
                 # the DELETED event was missed; the deletion happened at some version in between (WIRE-F19)
                 deleted = at_version(self.resource, current, self.rv + 1)
-                self._commit(Event("DELETED", deleted, current, self._clock()))
+                self._commit(CacheEvent("DELETED", deleted, current, self._clock()))
                 current = None
-            self._commit(Event("MODIFIED" if current is not None else "ADDED", obj, current, self._clock()))
+            self._commit(CacheEvent("MODIFIED" if current is not None else "ADDED", obj, current, self._clock()))
         self.advance(obj.rv)
 
     def advance(self, rv: int) -> None:
         """Record that the cache is complete up to `rv`, for example after a bookmark of its source."""
-        self.rv = max(self.rv, rv)
+        if rv > self.rv:
+            self.rv = rv
+            self._history.advance(rv, self._clock())
         self._changes.notify()
 
     def subscribe(self, callback: EventListener) -> Callable[[], None]:
@@ -136,6 +138,11 @@ class WatchCache:
         """End all watches cleanly."""
         for watch in self._watcher_index:
             watch.end()
+
+    def expire(self) -> None:
+        """End all watches with 410: the kind is no longer served, or no longer like this."""
+        for watch in self._watcher_index:
+            watch.fail(errors.Expired(f"too old resource version: {self.rv} ({self.rv + 1})"))
 
     # Called by readers.
 
@@ -324,7 +331,7 @@ class WatchCache:
         token = pagination.encode_token(ContinueToken(state.rv, pagination.next_key(page_items[-1].key)))
         return Page(page_items, state.rv, token, total - limit if selection.matches_everything else None)
 
-    def _commit(self, event: Event, *, publish: bool = True) -> None:
+    def _commit(self, event: CacheEvent, *, publish: bool = True) -> None:
         """Apply `event` to the current state; with `publish`, also add it to the history and send it to watches."""
         self._store(event)
         if publish:
@@ -336,7 +343,7 @@ class WatchCache:
         for listener in tuple(self._listeners):
             listener(event)
 
-    def _store(self, event: Event) -> None:
+    def _store(self, event: CacheEvent) -> None:
         key = event.object.key
         position = bisect_left(self._items, key, key=_by_key)
         replaced = self._index.get(key)

@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 from apiserver.encoding.encoded_object import CachedObject
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Resource
-from apiserver.storage.event_history import Event, VisibilityEvent
+from apiserver.storage.event_history import CacheEvent, VisibilityEvent
 from apiserver.storage.selection_predicate import SelectionPredicate
 from apiserver.storage.visibility import Visibility
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 _BATCH = 256
+# of the objects in a batch, unless it is a single one: a client that does not read must not occupy memory for more
+_BATCH_BYTES = 64 * 1024
 _IDLE_SECONDS = 15.0
 _LAST_BOOKMARK_SECONDS = 2.0
 _DEFAULT_SECONDS = 1800.0
@@ -39,7 +41,7 @@ class Failure:
     error: StatusError
 
 
-WatchItem = Event | Bookmark | Failure
+WatchItem = CacheEvent | Bookmark | Failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +52,7 @@ class WatchStart:
 
     initial: Sequence[CachedObject] = ()
     send_initial_events_end: bool = False
-    missed: Sequence[Event] = ()
+    missed: Sequence[CacheEvent] = ()
     after: int = 0
     visibility_events: Sequence[VisibilityEvent] = ()
 
@@ -104,7 +106,7 @@ class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
             self.add(event)
         self.add_visibility_events(start.visibility_events)
 
-    def add(self, event: Event) -> None:
+    def add(self, event: CacheEvent) -> None:
         """Queue a change if the watch selects it. Called by the cache, in resourceVersion order."""
         if event.rv <= self._after or self._ended:
             return
@@ -128,8 +130,8 @@ class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
     def terminate_if_behind(self, since: int) -> None:
         """End the watch if the history has dropped its next event: the client does not read, and its pending events
         must not occupy memory only for this watch."""
-        first = self._pending[0] if self._pending else None
-        if isinstance(first, Event) and _cache_rv_of(first) <= since and not self._ended:
+        first = next((item for item in self._pending if isinstance(item, CacheEvent)), None)
+        if first is not None and _cache_rv_of(first) <= since and not self._ended:
             self._pending.clear()
             self.end()
             if self._on_terminate is not None:
@@ -180,12 +182,21 @@ class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
     def _take(self) -> list[WatchItem]:
         if self._initial or self._send_initial_events_end:
             return self._take_initial()
-        pending = self._pending
-        return [pending.popleft() for _ in range(min(len(pending), _BATCH))]
+        pending, batch, size = self._pending, list[WatchItem](), 0
+        while pending and len(batch) < _BATCH:
+            size += _size_of(pending[0])
+            if batch and size > _BATCH_BYTES:
+                break
+            batch.append(pending.popleft())
+        return batch
 
     def _take_initial(self) -> list[WatchItem]:
-        initial = self._initial
-        batch: list[WatchItem] = [Event("ADDED", initial.popleft()) for _ in range(min(len(initial), _BATCH))]
+        initial, batch, size = self._initial, list[WatchItem](), 0
+        while initial and len(batch) < _BATCH:
+            size += len(initial[0].json)
+            if batch and size > _BATCH_BYTES:
+                break
+            batch.append(CacheEvent("ADDED", initial.popleft()))
         if self._send_initial_events_end and not initial:
             self._send_initial_events_end = False
             batch.append(Bookmark(self._after, {INITIAL_EVENTS_END: "true"}))
@@ -237,5 +248,9 @@ class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
             self._wake.set_result(None)
 
 
-def _cache_rv_of(event: Event) -> int:
+def _cache_rv_of(event: CacheEvent) -> int:
     return event.cache_rv if isinstance(event, VisibilityEvent) else event.rv
+
+
+def _size_of(item: WatchItem) -> int:
+    return len(item.object.json) if isinstance(item, CacheEvent) else 0

@@ -21,7 +21,7 @@ from apiserver.tls.transport import DISCARD_BYTES
 
 _LOG = logging.getLogger("apiserver.accepting")
 _BACKLOG: Final = 1024
-# A client that is slow loses its place to the newest one once there are so many.
+# Above this number, the slowest client loses its place to the newest one.
 _MAX_HANDSHAKES: Final = 1000
 # Errors of accept() that are caused by this process or machine, not by the connection.
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)

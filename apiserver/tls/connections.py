@@ -9,7 +9,7 @@ from typing import Final
 UNIDENTIFIED: Final = ""
 """The owner of a connection on which nobody has been authenticated yet."""
 
-Owner = str | None
+ConnectionOwner = str | None
 """A user's name. The connections of owner None are not limited."""
 
 IsIdle = Callable[[], bool]
@@ -20,10 +20,10 @@ def _always() -> bool:
 
 
 class Connections:
-    """Above a limit, the oldest connection is closed, so that new clients are served: of an unidentified client any,
-    of a user only an idle one.
+    """Closes the oldest connection above a limit, so that new clients are served: any connection of an unidentified
+    client, but only an idle one of a user.
 
-    `owner_of` is asked about an unidentified connection before it is closed: its handshake may have told.
+    `owner_of` is called for an unidentified connection before it is closed, as its handshake may name the owner.
     """
 
     def __init__(
@@ -31,13 +31,13 @@ class Connections:
         *,
         unidentified: int = 1000,
         per_user: int = 3000,
-        owner_of: Callable[[asyncio.Transport], Owner] = lambda _: UNIDENTIFIED,
+        owner_of: Callable[[asyncio.Transport], ConnectionOwner] = lambda _: UNIDENTIFIED,
     ) -> None:
         self._unidentified = unidentified
         self._per_user = per_user
         self._owner_of = owner_of
-        self._owners: dict[asyncio.Transport, Owner] = {}
-        self._by_owner: dict[Owner, dict[asyncio.Transport, IsIdle]] = {}
+        self._owners: dict[asyncio.Transport, ConnectionOwner] = {}
+        self._by_owner: dict[ConnectionOwner, dict[asyncio.Transport, IsIdle]] = {}
 
     def __len__(self) -> int:
         return len(self._owners)
@@ -54,7 +54,7 @@ class Connections:
         if transport in self._owners:
             self._remove(transport)
 
-    def identify(self, transport: asyncio.Transport, owner: Owner, is_idle: IsIdle) -> None:
+    def identify(self, transport: asyncio.Transport, owner: ConnectionOwner, is_idle: IsIdle) -> None:
         """From now on `transport` is a connection of this owner."""
         if transport not in self._owners:
             return
@@ -90,7 +90,7 @@ class Connections:
         self._remove(transport)
         transport.abort()
 
-    def _add(self, transport: asyncio.Transport, owner: Owner, is_idle: IsIdle) -> None:
+    def _add(self, transport: asyncio.Transport, owner: ConnectionOwner, is_idle: IsIdle) -> None:
         self._owners[transport] = owner
         self._by_owner.setdefault(owner, {})[transport] = is_idle
 

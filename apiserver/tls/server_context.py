@@ -23,8 +23,8 @@ class ServerTls(ABC):
     """The serving certificate and the client CAs of a listener, which can be replaced while it serves.
 
     TLS 1.2 or later, without session resumption and renegotiation. A change creates a new context, which is used for
-    new connections. That takes a millisecond and does not access the disk, so it runs on the event loop: two concurrent
-    changes in threads could undo each other.
+    new connections. Creating it takes a millisecond and does not access the disk, so it runs on the event loop: two
+    concurrent changes in threads could undo each other.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ from apiserver.admission import Operation
 from apiserver.meta import errors
 from apiserver.meta.resource import Key, Object
 from registry.cluster.interface import NAMESPACES
-from tests.fakes import FakeCluster
+from tests.fake_cluster import FakeCluster
 from tests.tenant_objects import FakeNamespaces, attributes, tenant
 
 

@@ -30,15 +30,16 @@ def blocking(uid: str = "u", **fields: Any) -> Object:
 class Rules:
     """Allows the listed accesses, and records which were asked for."""
 
-    def __init__(self, *allowed: str) -> None:
+    def __init__(self, *allowed: str, reason: str = "RBAC says no") -> None:
         self._allowed = allowed
+        self._reason = reason
         self.asked: list[str] = []
 
     async def authorize(self, attributes: AccessAttributes) -> Decision:
         resource = f"{attributes.resource}{attributes.subresource and '/'}{attributes.subresource}"
         access = f"{attributes.verb} {resource} {attributes.namespace}/{attributes.name}"
         self.asked.append(access)
-        return Decision(allowed=access in self._allowed, reason="RBAC says no")
+        return Decision(allowed=access in self._allowed, reason=self._reason)
 
 
 class Kinds:
@@ -140,6 +141,26 @@ async def test_the_rights_that_a_write_needs(
         await write(Rules(*allowed), new, old)
     assert caught.value.code == 403
     assert caught.value.message == f'tenants.apps.cozystack.io "a" is forbidden: {message}'
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "message"),
+    [
+        pytest.param([owner()], [], "cannot set an ownerRef on a resource you can't delete", id="deletion"),
+        pytest.param(
+            [blocking()],
+            None,
+            "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on",
+            id="finalizers",
+        ),
+    ],
+)
+async def test_a_denial_without_a_reason_still_has_one(
+    new: Sequence[Object], old: Sequence[Object] | None, message: str
+) -> None:
+    with pytest.raises(StatusError) as caught:
+        await write(Rules(reason=""), new, old)
+    assert caught.value.message == f'tenants.apps.cozystack.io "a" is forbidden: {message}: no rule allows it'
 
 
 async def test_a_write_that_leaves_the_owners_alone_asks_nothing() -> None:

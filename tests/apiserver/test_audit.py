@@ -30,7 +30,7 @@ class RecordingSink:
     def __init__(self) -> None:
         self.written: list[dict[str, Any]] = []
 
-    def __call__(self, document: audit.Event) -> None:
+    def __call__(self, document: audit.AuditEvent) -> None:
         self.written.append(json.loads(json.dumps(document)))
 
     @property

@@ -33,6 +33,15 @@ def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
     return found if limit < 0 else found[:limit]
 
 
+def matches(pattern: str, text: str) -> bool:
+    """True if the pattern is found in the text. Raises ValueError for an invalid pattern."""
+    env = _programs()[0]
+    found = _programs()[3].eval(env.Activation({"text": text, "pattern": pattern}))
+    if found.type() == Type.ERROR:
+        raise ValueError(to_kubernetes_message(str(found.plain_value())))
+    return str(found.plain_value()) == "true"
+
+
 def without_groups(pattern: str) -> str:
     """The pattern with non-capturing groups: `regex.extract` then returns the whole match."""
     return _GROUP.sub(lambda found: found["other"] or "(?:", pattern)

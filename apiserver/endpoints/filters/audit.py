@@ -16,7 +16,7 @@ from apiserver.request.context import Handler, RequestContext
 
 _NO_CREDENTIALS = "Authentication failed, no credentials provided"
 
-AuditSink = Callable[[audit.Event], None]
+AuditSink = Callable[[audit.AuditEvent], None]
 """Receives audit events. It must not block."""
 
 

@@ -16,6 +16,7 @@ from apiserver.endpoints.filters.authorization import Authorization
 from apiserver.endpoints.filters.error_response import ErrorResponses
 from apiserver.endpoints.filters.impersonation import Impersonation, RejectImpersonation
 from apiserver.endpoints.filters.max_in_flight import Connection, MaxInFlight
+from apiserver.endpoints.filters.read_only import ReadOnly
 from apiserver.endpoints.filters.request_deadline import RequestDeadline
 from apiserver.endpoints.filters.request_metrics import RequestMetrics
 from apiserver.endpoints.filters.response_headers import ResponseHeaders
@@ -43,6 +44,8 @@ class FilterConfig:
     connection: Callable[[web.BaseRequest], Connection]
     impersonation: bool
     audit: AuditSink | None = None
+    read_only: bool = False
+    """Refuses all writes of those who may write."""
 
 
 def build_filters(config: FilterConfig) -> list[Filter]:
@@ -70,4 +73,5 @@ def build_filters(config: FilterConfig) -> list[Filter]:
             connection=config.connection,
         ),
         Authorization(config.authorizer),
+        *([ReadOnly()] if config.read_only else []),
     ]

@@ -80,6 +80,8 @@ class MaxInFlight:
     async def _count_request(self, context: RequestContext, next: Handler) -> web.StreamResponse:
         if context.info.is_watch:
             with self._slot(self._watches, context.user.name, self._limit * WATCHES_PER_SLOT):
+                # a watch begins with all objects: many that begin together would stall everybody else
+                await context.reservation.turn()
                 return await next(context)
         if sum(self._current.values()) >= self._limit:
             raise self._too_many_requests()

@@ -54,7 +54,8 @@ async def _delete_options(context: RequestContext, resource: Resource) -> Delete
     if not raw:
         return parse_delete_options(context.query, None)
     descriptor = DELETE_OPTIONS if resource.protobuf else None
-    value = body.parse(raw, body.media_type(context) or "application/json", descriptor).value
+    document = body.parse(raw, body.media_type(context) or "application/json", descriptor)
+    value = document.value
     accepted = ("v1", "meta.k8s.io/v1", resource.api_version)
     if (
         not isinstance(value, dict)
@@ -62,7 +63,7 @@ async def _delete_options(context: RequestContext, resource: Resource) -> Delete
         or value.get("apiVersion", "v1") not in accepted
     ):
         raise errors.BadRequest("decoded object cannot be converted to DeleteOptions")
-    return parse_delete_options(context.query, value)
+    return parse_delete_options(context.query, value, document.overridden)
 
 
 def _delete_options_document(options: DeleteOptions) -> dict[str, Any]:

@@ -25,15 +25,13 @@ from apiserver.meta import errors
 from apiserver.meta import object_meta as meta
 from apiserver.meta.resource import GroupKind, Key, Object, Resource
 from apiserver.patch.json_and_merge import json_patch, merge_patch
+from apiserver.patch.media_types import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
 from apiserver.patch.strategic_merge import strategic_merge_patch
 from apiserver.request.context import RequestContext
 from apiserver.request.options import WriteOptions, parse_patch_options
 from apiserver.schema.pruning_and_defaulting import apply_defaults, metadata_type_error, object_schema
 from apiserver.serializer.decoder import DecodedBody, decode, decoding_cost
 
-JSON_PATCH = "application/json-patch+json"
-MERGE_PATCH = "application/merge-patch+json"
-APPLY_PATCH = "application/apply-patch+yaml"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 _YAML = "application/yaml"
 _ACCEPTED = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
@@ -57,7 +55,7 @@ async def patch(context: RequestContext, scope: RequestScope) -> web.StreamRespo
     change: rest.UpdateFunc
     if kind == APPLY_PATCH:
         configuration = await offload_if_large(partial(_decode_patch, raw, _YAML), size=decoding_cost(raw, _YAML))
-        body.check_size(configuration.value)
+        body.check_size(configuration.value, context.user)
         change = _ApplyPatcher(request, configuration)
         create = scope.validate(context, "CREATE", {**document, "kind": "CreateOptions"})
         may_create = None if scope.subresource else create
@@ -121,7 +119,7 @@ class _Patcher:
         """The patched document as a valid object. Any error in it is reported as an error of the patch (WIRE-D68,
         WIRE-D83)."""
         resource, validation = self.request.scope.resource, self.request.options.field_validation
-        body.check_size(patched)
+        body.check_size(patched, self.request.context.user)
         try:
             obj = body.check_kind(patched, resource)
         except errors.BadRequest as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -12,18 +11,16 @@ from typing import cast
 from aiohttp import HttpVersion11, web
 
 from apiserver import rest
-from apiserver.encoding.encoded_object import to_json
 from apiserver.encoding.negotiation import negotiate
-from apiserver.encoding.transforms import View, bookmark_metadata, view_of
+from apiserver.encoding.transforms import View, view_of
+from apiserver.endpoints.handlers.watch_frames import FrameWriter, error_frame
 from apiserver.meta import errors
 from apiserver.request.context import RequestContext
 from apiserver.request.options import parse_watch_options
-from apiserver.storage.event_history import Event
-from apiserver.storage.watcher import Bookmark, CacheWatcher, WatchItem
+from apiserver.storage.watcher import CacheWatcher
 
-# How long a client may take to receive the rest of a stream after the watch has ended.
+# The time that a client has to receive the rest of a stream after the watch has ended.
 _GRACE_SECONDS = 10.0
-_WRITE_BYTES = 256 * 1024
 
 
 OnEventsSent = Callable[[int], None]
@@ -50,7 +47,7 @@ async def watch(
         # clients retry a watch that fails with an error status; an ERROR event makes them list again
         with suppress(ConnectionError):
             await response.prepare(context.http)
-            await response.write(_frame("ERROR", to_json(error.status())))
+            await response.write(error_frame(error))
         return response
     # most watches end because their client disconnects
     with suppress(ConnectionError):
@@ -89,36 +86,13 @@ async def _serve(stream: _Stream, changes: CacheWatcher, view: View, shutdown: a
 
 
 async def _pump(stream: _Stream, changes: CacheWatcher, view: View) -> None:
-    write = stream.response.write
+    frames = FrameWriter(stream.response, stream.context.reservation, view)
     async for batch in changes:
         if _is_disconnected(stream.context):
             return
-        frames: list[bytes] = []
-        size = 0
-        now = time.time()
-        for item in batch:
-            frame = _encode(item, view, now)
-            if size and size + len(frame) > _WRITE_BYTES:
-                await write(b"".join(frames))
-                frames, size = [], 0
-            frames.append(frame)
-            size += len(frame)
-            view = view.for_next_event()
-        if frames:
-            await write(frames[0] if len(frames) == 1 else b"".join(frames))
+        if batch:
+            await frames.write(batch)
             stream.sent(len(batch))
-
-
-def _encode(item: WatchItem, view: View, now: float) -> bytes:
-    if isinstance(item, Event):
-        return item.frame(view, now)
-    if isinstance(item, Bookmark):
-        return _frame("BOOKMARK", view.bookmark(bookmark_metadata(item.rv, item.annotations)))
-    return _frame("ERROR", to_json(item.error.status()))
-
-
-def _frame(type_: str, document: bytes) -> bytes:
-    return b"".join((b'{"type":"', type_.encode(), b'","object":', document, b"}\n"))
 
 
 def _is_disconnected(context: RequestContext) -> bool:

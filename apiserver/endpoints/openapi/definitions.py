@@ -50,7 +50,7 @@ def _kind(resource: Resource) -> Schema:
             "apiVersion": API_VERSION,
             "kind": KIND,
             "metadata": described_ref("The object's metadata.", "ObjectMeta"),
-            **{name: publish(each) for name, each in resource.properties.items()},
+            **{name: publish(each) for name, each in {**resource.properties, **resource.published}.items()},
         },
         **_group_version_kind(resource, resource.kind),
     }

@@ -93,10 +93,10 @@ _OBJECT_META = _with_descriptions(
     "Metadata of an object that is stored.",
     {
         "annotations": "Arbitrary key-value pairs for tools. Selectors do not apply to them.",
-        "creationTimestamp": "When the server created the object, in UTC. Read-only.",
+        "creationTimestamp": "The time at which the server created the object, in UTC. Read-only.",
         "deletionGracePeriodSeconds": "Seconds that a deletion may take. Read-only.",
-        "deletionTimestamp": "When deletion was requested, in UTC. The object is removed once it has no finalizers. "
-        "Read-only.",
+        "deletionTimestamp": "The time at which deletion was requested, in UTC. The object is removed once it has no "
+        "finalizers. Read-only.",
         "finalizers": "Controllers that must act before the object is removed; each removes its own entry.",
         "generateName": "Prefix of a name that the server makes unique, if name is empty.",
         "generation": "Counts the changes of the desired state. Read-only.",
@@ -123,8 +123,8 @@ _OWNER_REFERENCE = _with_descriptions(
     "Names an owner in the same namespace, or a cluster-scoped one.",
     {
         "apiVersion": "The owner's group and version.",
-        "blockOwnerDeletion": "Whether a foreground deletion of the owner waits for this object.",
-        "controller": "Whether the owner is the managing controller.",
+        "blockOwnerDeletion": "True if a foreground deletion of the owner waits for this object.",
+        "controller": "True if the owner is the managing controller.",
         "kind": "The owner's kind.",
         "name": "The owner's name.",
         "uid": "The owner's uid.",
@@ -142,7 +142,7 @@ _MANAGED_FIELDS_ENTRY = _with_descriptions(
         "manager": "The name of the manager of these fields.",
         "operation": "Apply or Update.",
         "subresource": "The subresource through which they were set, if any.",
-        "time": "When the set last changed.",
+        "time": "The time of the last change of the set.",
     },
     {"fieldsV1": "FieldsV1", "time": "Time"},
 )
@@ -159,7 +159,7 @@ _LIST_META = _object(
 )
 
 _STATUS_DETAILS = _object(
-    "More about a failure, or about what was deleted.",
+    "Details of a failure, or of the object that was deleted.",
     {
         "causes": _atomic("The individual causes; one per field if fields are invalid.", meta_ref("StatusCause")),
         "group": _string("The group concerned."),
@@ -175,17 +175,17 @@ _STATUS = _object(
     {
         "apiVersion": API_VERSION,
         "code": _integer("The HTTP status.", "int32"),
-        "details": described_ref("More about what happened.", "StatusDetails"),
+        "details": described_ref("Details of the outcome.", "StatusDetails"),
         "kind": KIND,
-        "message": _string("What happened, for a human reader."),
+        "message": _string("A description of the outcome for people."),
         "metadata": described_ref("Metadata of a list.", "ListMeta", default={}),
-        "reason": _string("What happened, for a program."),
+        "reason": _string("A description of the outcome for programs."),
         "status": _string("Success or Failure."),
     },
 )
 
 _DELETE_OPTIONS = _object(
-    "How to delete.",
+    "Options of a deletion.",
     {
         "apiVersion": API_VERSION,
         "dryRun": _atomic("All: run every check, store nothing.", {"type": "string"}),
@@ -194,7 +194,7 @@ _DELETE_OPTIONS = _object(
         "kind": KIND,
         "orphanDependents": _boolean("Deprecated: see propagationPolicy."),
         "preconditions": described_ref("Conditions of the deletion; 409 Conflict if not met.", "Preconditions"),
-        "propagationPolicy": _string("How dependents are treated: Orphan, Background or Foreground."),
+        "propagationPolicy": _string("The treatment of dependents: Orphan, Background or Foreground."),
     },
 )
 
@@ -205,7 +205,7 @@ _API_RESOURCE = _object(
         "group": _string("The group of its kind, if it is not the list's."),
         "kind": _required_string("Its kind."),
         "name": _required_string("Its name, plural."),
-        "namespaced": _boolean("Whether its objects live in namespaces.", default=False),
+        "namespaced": _boolean("True if its objects are in namespaces.", default=False),
         "shortNames": _atomic("Short names for command lines.", {"type": "string"}),
         "singularName": _required_string("Its name, singular."),
         "storageVersionHash": _string("Opaque; changes with the version that objects are stored in."),
@@ -252,8 +252,8 @@ _DEFINITIONS: Mapping[str, Schema] = {
         "One cause of a failure.",
         {
             "field": _string("The path of the invalid field, such as spec.items[0].name."),
-            "message": _string("What is wrong, for a human reader."),
-            "reason": _string("What is wrong, for a program."),
+            "message": _string("A description of the error for people."),
+            "reason": _string("A description of the error for programs."),
         },
     ),
     "StatusDetails": _STATUS_DETAILS,

@@ -24,13 +24,13 @@ def name_of(kind: str) -> Parameter:
     return _path("name", f"name of the {kind}")
 
 
-_BOOKMARKS = _query("allowWatchBookmarks", "boolean", "Whether a watch may send events of type BOOKMARK.")
+_BOOKMARKS = _query("allowWatchBookmarks", "boolean", "True to receive events of type BOOKMARK in a watch.")
 _CONTINUE = _query("continue", "string", "The continue token of the previous page of the list.")
 _FIELD_SELECTOR = _query("fieldSelector", "string", "Selects by fields: metadata.name and metadata.namespace.")
 _LABEL_SELECTOR = _query("labelSelector", "string", "Selects by labels.")
 _LIMIT = _query("limit", "integer", "The maximum number of items to return; continue requests the next ones.")
 _RESOURCE_VERSION = _query("resourceVersion", "string", "The version to read at, or to start a watch from.")
-_MATCH = _query("resourceVersionMatch", "string", "How resourceVersion applies to a list: Exact or NotOlderThan.")
+_MATCH = _query("resourceVersionMatch", "string", "The meaning of resourceVersion for a list: Exact or NotOlderThan.")
 _INITIAL_EVENTS = _query(
     "sendInitialEvents", "boolean", "Begin a watch with the existing objects, and a bookmark after them."
 )
@@ -42,14 +42,14 @@ _FIELD_MANAGER = _query(
     "fieldManager", "string", "The name of the client that makes the change, at most 128 bytes. Apply requires it."
 )
 _FIELD_VALIDATION = _query(
-    "fieldValidation", "string", "How to treat unknown and duplicate fields: Ignore, Warn (the default) or Strict."
+    "fieldValidation", "string", "Treatment of unknown and duplicate fields: Ignore, Warn (the default) or Strict."
 )
 _FORCE = _query("force", "boolean", "Take over fields of other managers. Only for apply.")
 
 _GRACE_PERIOD = _query("gracePeriodSeconds", "integer", "Seconds that the deletion may take; 0 means immediately.")
 _UNSAFE = _query("ignoreStoreReadErrorWithClusterBreakingPotential", "boolean", "Accepted, but without effect.")
 _ORPHAN = _query("orphanDependents", "boolean", "Deprecated: see propagationPolicy.")
-_PROPAGATION = _query("propagationPolicy", "string", "How dependents are treated: Orphan, Background or Foreground.")
+_PROPAGATION = _query("propagationPolicy", "string", "The treatment of dependents: Orphan, Background or Foreground.")
 
 READ: Sequence[Parameter] = (_RESOURCE_VERSION,)
 LIST: Sequence[Parameter] = (

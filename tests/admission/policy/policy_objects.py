@@ -6,14 +6,22 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import pytest
+
 from admission.policy.compiled_policy import ParamKind
 from admission.policy.params import ParamObjects, UnknownParamKind
 from admission.policy.plugin import ValidatingPolicies
 from admission.policy.policy_source import PolicySource
+from apiserver.admission import Attributes
 from apiserver.authorization.authorizer import AccessAttributes, Authorizer, Decision
+from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 from tests.run_coroutine import run_coroutine
+from tests.tenant_objects import attributes, tenant
 
+DENIAL_PREFIX = (
+    "tenants.apps.cozystack.io \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: "
+)
 RULES: Mapping[str, Any] = {
     "resourceRules": [
         {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["tenants"]},
@@ -107,3 +115,20 @@ def plugin(
         namespaces=namespaces or StubNamespaces(ROOT_NAMESPACE),
         authorizer=authorizer or StubAuthorizer(),
     )
+
+
+def create(**spec: Any) -> Attributes:
+    return attributes("CREATE", tenant("a", spec=spec))
+
+
+async def rejection(policies_plugin: ValidatingPolicies, request: Attributes | None = None) -> StatusError:
+    with pytest.raises(StatusError) as caught:
+        await policies_plugin.validate(request or create())
+    return caught.value
+
+
+async def denial_message(validation: Mapping[str, Any], **spec: Any) -> str:
+    """The message of a denial, without its common prefix."""
+    error = await rejection(plugin([policy(validation, **spec)], [binding()]))
+    assert error.message.startswith(DENIAL_PREFIX)
+    return error.message.removeprefix(DENIAL_PREFIX)

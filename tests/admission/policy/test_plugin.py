@@ -1,46 +1,24 @@
+"""The decisions of ValidatingAdmissionPolicies: denials, warnings, audit annotations and errors."""
+
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
 
-from admission.policy.plugin import ValidatingPolicies
-from apiserver.admission import Attributes
-from apiserver.meta.errors import StatusError
-from apiserver.meta.resource import Object
 from tests.admission.policy.policy_objects import (
-    StubAuthorizer,
     StubNamespaces,
-    StubParams,
     binding,
+    create,
+    denial_message,
     plugin,
     policy,
     policy_source,
+    rejection,
 )
 from tests.tenant_objects import attributes, tenant
-
-_START = "tenants.apps.cozystack.io \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: "
-
-
-def create(**spec: Any) -> Attributes:
-    return attributes("CREATE", tenant("a", spec=spec))
-
-
-async def rejection(policies_plugin: ValidatingPolicies, request: Attributes | None = None) -> StatusError:
-    with pytest.raises(StatusError) as caught:
-        await policies_plugin.validate(request or create())
-    return caught.value
-
-
-async def denial_message(validation: Mapping[str, Any], **spec: Any) -> str:
-    """The message of a denial, without its common prefix."""
-    error = await rejection(plugin([policy(validation, **spec)], [binding()]))
-    assert error.message.startswith(_START)
-    return error.message.removeprefix(_START)
 
 
 async def test_a_denial_is_byte_for_byte_that_of_kubernetes() -> None:
@@ -245,176 +223,6 @@ async def test_a_missing_namespace_is_a_configuration_error() -> None:
         "with binding 'b' denied request: failed to configure binding: namespaces \"tenant-root\" not found"
     )
     assert namespaces.live_reads == ["tenant-root"]
-
-
-def _limit(name: str, host: str, **metadata: Any) -> Object:
-    return {"metadata": {"name": name, "namespace": "tenant-root", **metadata}, "data": {"host": host}}
-
-
-_PARAMS = StubParams("ConfigMap", _limit("one", "x", labels={"a": "b"}), _limit("two", "y", labels={"a": "b"}))
-_KIND = {"apiVersion": "v1", "kind": "ConfigMap"}
-
-
-@pytest.mark.parametrize(
-    ("ref", "message"),
-    [
-        pytest.param({"name": "one"}, "", id="by name"),
-        pytest.param({"name": "two"}, "failed expression: params.data.host == object.spec.host", id="another"),
-        pytest.param({"name": "no", "parameterNotFoundAction": "Allow"}, "", id="not found, allowed"),
-        pytest.param(
-            {"name": "no", "parameterNotFoundAction": "Deny"},
-            "failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction",
-            id="not found, denied",
-        ),
-        pytest.param(
-            {"selector": {"matchLabels": {"a": "b"}}, "parameterNotFoundAction": "Deny"},
-            "failed expression: params.data.host == object.spec.host",
-            id="by selector, each",
-        ),
-        pytest.param(
-            {"selector": {"matchLabels": {"a": "c"}}, "parameterNotFoundAction": "Allow"}, "", id="none selected"
-        ),
-        pytest.param({"name": "one", "namespace": "other", "parameterNotFoundAction": "Allow"}, "", id="elsewhere"),
-        pytest.param({}, "failed to configure binding: one of name or selector must be provided", id="neither"),
-    ],
-)  # fmt: skip
-async def test_params_are_found_by_name_or_selector(ref: dict[str, Any], message: str) -> None:
-    policy_object = policy({"expression": "params.data.host == object.spec.host"}, paramKind=_KIND)
-    policies_plugin = plugin([policy_object], [binding(paramRef=ref or {"namespace": "x"})], params=_PARAMS)
-    if not message:
-        await policies_plugin.validate(create(host="x"))
-    else:
-        assert (await rejection(policies_plugin, create(host="x"))).message == _START + message
-
-
-async def test_params_are_null_without_a_param_ref() -> None:
-    policy_object = policy({"expression": "params == null"}, paramKind=_KIND)
-    await plugin([policy_object], [binding()], params=_PARAMS).validate(create())
-
-
-async def test_an_unknown_param_kind_is_an_error_of_the_policy() -> None:
-    policy_object = policy({"expression": "true"}, paramKind={"apiVersion": "a.b/v1", "kind": "Nope"})
-    error = await rejection(plugin([policy_object], [binding(paramRef={"name": "x"})]))
-    assert error.message.endswith(
-        "ValidatingAdmissionPolicy 'p' denied request: failed to configure policy: "
-        "failed to find resource referenced by paramKind: 'a.b/v1, Kind=Nope'"
-    )
-
-
-async def test_a_param_ref_to_a_cluster_scoped_kind_may_not_have_a_namespace() -> None:
-    policy_object = policy({"expression": "true"}, paramKind=_KIND)
-    policies_plugin = plugin(
-        [policy_object],
-        [binding(paramRef={"name": "x", "namespace": "y"})],
-        params=StubParams("ConfigMap", namespaced=False),
-    )
-    assert (
-        "paramRef.namespace must not be provided for a cluster-scoped `paramKind`"
-        in (await rejection(policies_plugin)).message
-    )
-
-
-async def test_authorizer_checks_are_for_the_user_of_the_request() -> None:
-    check = "authorizer.requestResource.check('rule')"
-    expression = f"{check}.allowed() && {check}.reason() == 'because'"
-    authorizer = StubAuthorizer("rule")
-    await plugin([policy({"expression": expression})], [binding()], authorizer=authorizer).validate(create())
-    [check_attributes] = authorizer.checks
-    assert (
-        check_attributes.user.name,
-        check_attributes.resource,
-        check_attributes.namespace,
-        check_attributes.name,
-    ) == ("alice", "tenants", "tenant-root", "a")
-
-
-async def test_the_event_loop_keeps_running_during_an_authorizer_check() -> None:
-    policies_plugin = plugin(
-        [policy({"expression": "authorizer.path('/x').check('rule').allowed()"})],
-        [binding()],
-        authorizer=StubAuthorizer("rule", delay=0.05),
-    )
-    ticks = 0
-
-    async def tick() -> None:
-        nonlocal ticks
-        while True:
-            ticks += 1
-            await asyncio.sleep(0.001)
-
-    ticking = asyncio.create_task(tick())
-    await policies_plugin.validate(create())
-    ticking.cancel()
-    assert ticks > 5
-
-
-async def test_an_authorizer_check_after_the_deadline_of_the_request_is_an_error() -> None:
-    request = create()
-    request.context.received_at -= 60
-    check = "authorizer.path('/x').check('get')"
-    expression = f"{check}.errored() && {check}.error() == 'context deadline exceeded'"
-    authorizer = StubAuthorizer()
-    await plugin([policy({"expression": expression})], [binding()], authorizer=authorizer).validate(request)
-    assert authorizer.checks == []
-
-
-_ENDLESS = "lists.range(9000).all(a, lists.range(9000).all(b, lists.range(9000).all(c, a + b + c >= 0)))"
-_ENDLESS_OR_TRUE = {"name": "slow", "expression": f"{_ENDLESS} || true"}
-_TOO_LONG = "could not be evaluated: it takes more than 1 s of CPU time"
-
-
-@pytest.mark.parametrize(
-    ("spec", "actions", "rejected"),
-    [
-        pytest.param({"validations": [_ENDLESS_OR_TRUE]}, ["Deny"], True, id="a validation"),
-        pytest.param({"validations": [_ENDLESS_OR_TRUE], "failurePolicy": "Ignore"}, ["Deny"], True, id="ignored"),
-        pytest.param({"matchConditions": [_ENDLESS_OR_TRUE]}, ["Warn", "Deny"], True, id="a match condition"),
-        pytest.param(
-            {"variables": [_ENDLESS_OR_TRUE], "validations": [{"expression": "variables.slow || true"}]},
-            ["Deny"],
-            True,
-            id="a variable",
-        ),
-        pytest.param(
-            {"validations": [{"expression": "false", "messageExpression": f"string({_ENDLESS})"}]},
-            ["Deny"],
-            True,
-            id="a message",
-        ),
-        pytest.param(
-            {"auditAnnotations": [{"key": "a", "valueExpression": f"string({_ENDLESS})"}]},
-            ["Warn"],
-            True,
-            id="an audit annotation, whose errors deny whatever the actions",
-        ),
-        pytest.param({"validations": [_ENDLESS_OR_TRUE]}, ["Warn"], False, id="a policy that only warns"),
-    ],
-)
-async def test_a_policy_that_takes_too_long_rejects_a_request_that_it_might_deny(
-    spec: Mapping[str, Any], actions: Sequence[str], rejected: bool
-) -> None:
-    """Even if it ignores failures: the limit is ours, and a kube-apiserver might deny the request."""
-    policies_plugin = plugin([policy(**spec)], [binding(actions=actions)])
-    request = create()
-    if not rejected:
-        await policies_plugin.validate(request)
-        [warning] = request.context.warnings
-        assert warning.endswith(_TOO_LONG)
-        return
-    error = await rejection(policies_plugin, request)
-    assert error.code == 500
-    assert error.message.endswith(f"ValidatingAdmissionPolicy 'p' with binding 'b' {_TOO_LONG}")
-
-
-async def test_other_requests_are_served_during_a_long_evaluation() -> None:
-    policies_plugin = plugin([policy(_ENDLESS_OR_TRUE)], [binding()])
-    evaluation = asyncio.create_task(policies_plugin.validate(create()))
-    served = 0
-    while not evaluation.done():
-        await asyncio.sleep(0)
-        served += 1
-    assert isinstance(evaluation.exception(), StatusError)
-    assert served > 20
 
 
 @pytest.mark.parametrize("group", ["admissionregistration.k8s.io", "authorization.k8s.io", "authentication.k8s.io"])

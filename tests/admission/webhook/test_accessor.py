@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from admission.webhook.accessor import Endpoint, compile_webhooks
+from admission.webhook.accessor import WebhookEndpoint, compile_webhooks
 from tests.admission.webhook.webhook_objects import configuration, hook, webhook_source
 
 _NEITHER = (
@@ -18,28 +18,30 @@ _NEITHER = (
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
-        pytest.param({"url": "https://a:1/b/c"}, Endpoint("https://a:1/b/c"), id="a URL"),
-        pytest.param({"url": "https://a"}, Endpoint("https://a/"), id="without a path"),
-        pytest.param({"url": "https://a/b//c/"}, Endpoint("https://a/b/c"), id="superfluous slashes"),
-        pytest.param({"url": "https://a/b?c=d#e"}, Endpoint("https://a/b"), id="query and fragment are dropped"),
+        pytest.param({"url": "https://a:1/b/c"}, WebhookEndpoint("https://a:1/b/c"), id="a URL"),
+        pytest.param({"url": "https://a"}, WebhookEndpoint("https://a/"), id="without a path"),
+        pytest.param({"url": "https://a/b//c/"}, WebhookEndpoint("https://a/b/c"), id="superfluous slashes"),
+        pytest.param({"url": "https://a/b?c=d#e"}, WebhookEndpoint("https://a/b"), id="query and fragment are dropped"),
         pytest.param(
-            {"service": {"name": "s", "namespace": "n"}}, Endpoint("https://s.n.svc:443/", service=True), id="a Service"
+            {"service": {"name": "s", "namespace": "n"}},
+            WebhookEndpoint("https://s.n.svc:443/", service=True),
+            id="a Service",
         ),
         pytest.param(
             {"service": {"name": "s", "namespace": "n", "port": 8443, "path": "/a/b/"}},
-            Endpoint("https://s.n.svc:8443/a/b", service=True),
+            WebhookEndpoint("https://s.n.svc:8443/a/b", service=True),
             id="a port and a path",
         ),
         pytest.param(
             {"url": "https://a/", "caBundle": base64.b64encode(b"pem").decode()},
-            Endpoint("https://a/", ca_bundle=b"pem"),
+            WebhookEndpoint("https://a/", ca_bundle=b"pem"),
             id="a bundle",
         ),
-        pytest.param({}, Endpoint(error=_NEITHER), id="neither"),
-        pytest.param({"url": 5}, Endpoint(error=_NEITHER), id="not a string"),
+        pytest.param({}, WebhookEndpoint(error=_NEITHER), id="neither"),
+        pytest.param({"url": 5}, WebhookEndpoint(error=_NEITHER), id="not a string"),
         pytest.param(
             {"url": "https://[::1/"},
-            Endpoint(
+            WebhookEndpoint(
                 error='could not get REST client: failed calling webhook "x.example.com": '
                 "Unparsable URL: Invalid IPv6 URL"
             ),
@@ -47,7 +49,7 @@ _NEITHER = (
         ),
         pytest.param(
             {"url": "http://a/"},
-            Endpoint(
+            WebhookEndpoint(
                 error='could not get REST client: failed calling webhook "x.example.com": '
                 "'https' is the only allowed URL scheme"
             ),
@@ -55,12 +57,12 @@ _NEITHER = (
         ),
         pytest.param(
             {"url": "https://a/", "caBundle": "%"},
-            Endpoint(error="could not get REST client: unable to load root certificates: invalid caBundle"),
+            WebhookEndpoint(error="could not get REST client: unable to load root certificates: invalid caBundle"),
             id="an invalid caBundle",
         ),
     ],
 )
-def test_a_client_config_is_resolved_to_an_endpoint(config: Mapping[str, Any], expected: Endpoint) -> None:
+def test_a_client_config_is_resolved_to_an_endpoint(config: Mapping[str, Any], expected: WebhookEndpoint) -> None:
     [found] = compile_webhooks(configuration(hook(clientConfig=config)))
     assert found.endpoint == expected
 

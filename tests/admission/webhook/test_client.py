@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 from yarl import URL
 
-from admission.webhook.accessor import Endpoint
+from admission.webhook.accessor import WebhookEndpoint
 from admission.webhook.client import WebhookClient
 from admission.webhook.errors import CallFailed
 from apiserver.tls import certificates
 from registry.cluster.interface import SERVICES
-from tests.e2e.support.processes import wait_until
-from tests.e2e.support.webhook_server import RawReply, WebhookServer
-from tests.fakes import FakeCluster
+from tests.e2e.support.admission.webhook_server import RawReply, WebhookServer
+from tests.e2e.support.clusters.processes import wait_until
+from tests.fake_cluster import FakeCluster
 
 _BODY = b'{"apiVersion": "admission.k8s.io/v1", "request": {"uid": "u"}}'
 _PROXY = "http://127.0.0.1:9"
@@ -57,18 +57,20 @@ async def client(cluster: FakeCluster, proxies: RecordingProxies) -> AsyncIterat
     await client.close()
 
 
-async def post(client: WebhookClient, endpoint: Endpoint, *, seconds: float = 5.0, remaining: float = 30.0) -> bytes:
+async def post(
+    client: WebhookClient, endpoint: WebhookEndpoint, *, seconds: float = 5.0, remaining: float = 30.0
+) -> bytes:
     return await client.post(endpoint, _BODY, seconds=seconds, remaining=remaining)
 
 
-async def failure(client: WebhookClient, endpoint: Endpoint, **more: Any) -> str:
+async def failure(client: WebhookClient, endpoint: WebhookEndpoint, **more: Any) -> str:
     with pytest.raises(CallFailed) as caught:
         await post(client, endpoint, **more)
     return str(caught.value)
 
 
-def endpoint_of(server: WebhookServer, path: str = "/x") -> Endpoint:
-    return Endpoint(f"{server.url}{path}", ca_bundle=server.ca)
+def endpoint_of(server: WebhookServer, path: str = "/x") -> WebhookEndpoint:
+    return WebhookEndpoint(f"{server.url}{path}", ca_bundle=server.ca)
 
 
 def service(port: int, **spec: Any) -> Any:
@@ -139,13 +141,13 @@ async def test_a_missing_tls_handshake_fails_after_the_timeout_of_the_webhook(
     client: WebhookClient, server: WebhookServer
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent_server:
-        endpoint = Endpoint(f"https://127.0.0.1:{silent_server.getsockname()[1]}/x", ca_bundle=server.ca)
+        endpoint = WebhookEndpoint(f"https://127.0.0.1:{silent_server.getsockname()[1]}/x", ca_bundle=server.ca)
         assert (await failure(client, endpoint, seconds=0.2)).endswith("context deadline exceeded")
 
 
 async def test_a_call_is_cancelled_with_its_request(client: WebhookClient, server: WebhookServer) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent_server:
-        endpoint = Endpoint(f"https://127.0.0.1:{silent_server.getsockname()[1]}/x", ca_bundle=server.ca)
+        endpoint = WebhookEndpoint(f"https://127.0.0.1:{silent_server.getsockname()[1]}/x", ca_bundle=server.ca)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
                 await post(client, endpoint, seconds=30.0, remaining=0.2)
@@ -170,7 +172,7 @@ async def test_a_service_is_called_at_its_cluster_ip_with_its_name_as_host(
 ) -> None:
     cluster.add(SERVICES, service(server.port, clusterIP="127.0.0.1"))
     server.respond_with("/x", RawReply(b"response"))
-    endpoint = Endpoint(f"https://hook.webhooks.svc:{server.port}/x", service=True, ca_bundle=server.ca)
+    endpoint = WebhookEndpoint(f"https://hook.webhooks.svc:{server.port}/x", service=True, ca_bundle=server.ca)
     assert await post(client, endpoint) == b"response"
     assert server.calls("/x")[0].headers["Host"] == f"hook.webhooks.svc:{server.port}"
     assert proxies.urls == []
@@ -181,7 +183,7 @@ async def test_the_certificate_of_a_service_must_be_for_its_name(
 ) -> None:
     other = service(server.port, clusterIP="127.0.0.1")
     cluster.add(SERVICES, {**other, "metadata": {"name": "other", "namespace": "webhooks"}})
-    endpoint = Endpoint(f"https://other.webhooks.svc:{server.port}/x", service=True, ca_bundle=server.ca)
+    endpoint = WebhookEndpoint(f"https://other.webhooks.svc:{server.port}/x", service=True, ca_bundle=server.ca)
     assert (await failure(client, endpoint)).endswith(
         "tls: failed to verify certificate: x509: certificate is not valid for other.webhooks.svc"
     )
@@ -190,7 +192,7 @@ async def test_the_certificate_of_a_service_must_be_for_its_name(
 async def test_a_service_is_read_for_each_new_connection(
     client: WebhookClient, server: WebhookServer, cluster: FakeCluster
 ) -> None:
-    endpoint = Endpoint(f"https://hook.webhooks.svc:{server.port}/x", service=True, ca_bundle=server.ca)
+    endpoint = WebhookEndpoint(f"https://hook.webhooks.svc:{server.port}/x", service=True, ca_bundle=server.ca)
     server.respond_with("/x", RawReply(b"response"))
     assert 'service "hook" not found' in await failure(client, endpoint)
     cluster.add(SERVICES, service(server.port, clusterIP="127.0.0.1"))
@@ -201,7 +203,7 @@ async def test_an_unreachable_cluster_is_a_failed_call(
     client: WebhookClient, server: WebhookServer, cluster: FakeCluster
 ) -> None:
     cluster.unreachable = True
-    endpoint = Endpoint(f"https://hook.webhooks.svc:{server.port}/x", service=True, ca_bundle=server.ca)
+    endpoint = WebhookEndpoint(f"https://hook.webhooks.svc:{server.port}/x", service=True, ca_bundle=server.ca)
     assert "kube-apiserver cannot be reached" in await failure(client, endpoint)
 
 
@@ -211,7 +213,7 @@ async def test_a_url_is_called_through_the_proxy_unless_it_is_on_this_machine(
     server.respond_with("/x", RawReply(b"response"))
     await post(client, endpoint_of(server))
     assert proxies.urls == []
-    assert "failed to call webhook: " in await failure(client, Endpoint("https://hooks.invalid/x"))
+    assert "failed to call webhook: " in await failure(client, WebhookEndpoint("https://hooks.invalid/x"))
     assert proxies.urls == ["https://hooks.invalid/x?timeout=5s"]
 
 
@@ -221,11 +223,11 @@ async def test_every_certificate_in_a_ca_bundle_is_trusted(client: WebhookClient
     try:
         server.respond_with("/x", RawReply(b"response"))
         own = (tmp_path / "webhooks.crt").read_bytes()
-        assert await post(client, Endpoint(f"{server.url}/x", ca_bundle=own)) == b"response"
+        assert await post(client, WebhookEndpoint(f"{server.url}/x", ca_bundle=own)) == b"response"
         other_ca = certificates.make_ca("stranger").certificate
-        both = Endpoint(f"{server.url}/x", ca_bundle=other_ca + server.ca)
+        both = WebhookEndpoint(f"{server.url}/x", ca_bundle=other_ca + server.ca)
         assert await post(client, both) == b"response"
-        message = await failure(client, Endpoint(f"{server.url}/x", ca_bundle=other_ca))
+        message = await failure(client, WebhookEndpoint(f"{server.url}/x", ca_bundle=other_ca))
         assert message.endswith("x509: certificate signed by unknown authority")
     finally:
         server.stop()
@@ -233,8 +235,8 @@ async def test_every_certificate_in_a_ca_bundle_is_trusted(client: WebhookClient
 
 @pytest.mark.parametrize("url", ["https://a:99999/x", "https://[::1/x", "https://a b/x"])
 async def test_an_invalid_url_is_a_failed_call(client: WebhookClient, url: str) -> None:
-    assert "failed to call webhook: " in await failure(client, Endpoint(url))
+    assert "failed to call webhook: " in await failure(client, WebhookEndpoint(url))
 
 
 async def test_an_endpoint_error_is_a_failed_call(client: WebhookClient) -> None:
-    assert await failure(client, Endpoint(error="unusable")) == "unusable"
+    assert await failure(client, WebhookEndpoint(error="unusable")) == "unusable"

@@ -10,7 +10,7 @@ from admission.webhook.service_resolver import ServiceAddress, ServiceResolver, 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 from registry.cluster.interface import SERVICES
-from tests.fakes import FakeCluster
+from tests.fake_cluster import FakeCluster
 
 
 def service(**spec: Any) -> Object:

@@ -10,7 +10,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from admission.webhook.accessor import Endpoint
+from admission.webhook.accessor import WebhookEndpoint
 from admission.webhook.configuration_source import WebhookSource
 from admission.webhook.dispatcher import WebhookDependencies
 from admission.webhook.errors import CallFailed
@@ -63,7 +63,7 @@ class StubCaller:
     def names(self) -> list[str]:
         return [name for name, _ in self.calls]
 
-    async def post(self, endpoint: Endpoint, body: bytes, *, seconds: float, remaining: float) -> bytes:
+    async def post(self, endpoint: WebhookEndpoint, body: bytes, *, seconds: float, remaining: float) -> bytes:
         name, review = endpoint.url.removeprefix("https://").rstrip("/"), json.loads(body)
         self.calls.append((name, review))
         self.seconds.append((seconds, remaining))

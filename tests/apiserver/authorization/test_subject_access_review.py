@@ -69,7 +69,7 @@ def test_the_review_carries_the_selectors_it_supports() -> None:
     listed = replace(
         WIDGET,
         verb="list",
-        field_requirements=(Requirement("metadata.name", "In", ("w",)),),
+        field_requirements=(Requirement("metadata.name", "In", ("w",)), Requirement("", "In", ("",))),
         label_requirements=(Requirement("a", "Exists"), Requirement("n", "Gt", ("1",))),
     )
     attributes = subject_access_review_spec(listed)["resourceAttributes"]

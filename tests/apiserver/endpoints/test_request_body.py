@@ -8,10 +8,12 @@ from unittest.mock import Mock
 
 import pytest
 
+from apiserver.authorization.authorizer import MASTERS
 from apiserver.endpoints.handlers import request_body
 from apiserver.meta.errors import RequestEntityTooLarge, TooManyRequests
+from apiserver.meta.resource import Object
 from apiserver.request.bytes_in_flight import BytesInFlight, Reservation
-from apiserver.request.context import RequestContext
+from apiserver.request.context import RequestContext, User
 
 KIB = 1024
 
@@ -54,3 +56,38 @@ async def test_a_body_above_a_limit_is_freed_at_once(limit: int, error: type[Exc
         assert tracemalloc.get_traced_memory()[0] < 500 * KIB, raised
     finally:
         tracemalloc.stop()
+
+
+ALICE = User("alice", groups=("system:authenticated",))
+ADMIN = User("admin", groups=(MASTERS,))
+COMPONENT = User("system:serviceaccount:ns:name", groups=(MASTERS, "system:serviceaccounts"))
+
+
+def sized(values: int, managed: int = 0) -> Object:
+    """An object with so many annotations, and so many fields of a manager."""
+    entry = {"manager": "m", "fieldsV1": {"f:metadata": {f"f:k{n}": {} for n in range(managed)}}}
+    annotations = {f"k{n}": "" for n in range(values)}
+    return {"metadata": {"name": "x", "annotations": annotations, **({"managedFields": [entry]} if managed else {})}}
+
+
+@pytest.mark.parametrize(
+    ("user", "value", "error"),
+    [
+        pytest.param(ALICE, sized(19_000, 19_000), "", id="what the server added for the user does not count"),
+        pytest.param(ALICE, sized(20_000), "an object may hold 20000 values", id="too many values"),
+        pytest.param(ADMIN, sized(20_000), "an object may hold 20000 values", id="those of an administrator"),
+        pytest.param(
+            ALICE, sized(10, 40_000), "metadata.managedFields may hold 40000 values", id="managed fields have a limit"
+        ),
+        pytest.param(COMPONENT, sized(21_000, 50_000), "", id="a component writes what it has admitted"),
+        pytest.param(ALICE, [0] * 20_001, "an object may hold 20000 values", id="no object"),
+        pytest.param(ALICE, {"metadata": [0] * 20_001}, "an object may hold 20000 values", id="no metadata"),
+    ],
+)
+def test_the_values_of_an_object_are_limited_for_users(user: User, value: Object, error: str) -> None:
+    """ATTACK-13."""
+    if not error:
+        request_body.check_size(value, user)
+        return
+    with pytest.raises(RequestEntityTooLarge, match=error):
+        request_body.check_size(value, user)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from apiserver.meta.errors import TooManyRequests
@@ -51,3 +53,48 @@ def test_without_a_limit_nothing_is_rejected() -> None:
     UNLIMITED.check(10**12)
     UNLIMITED.add(10**12)
     UNLIMITED.resize(0)
+
+
+async def test_bytes_can_be_waited_for_in_turn() -> None:
+    in_flight, order = BytesInFlight(total=200, per_user=100), list[str]()
+    in_flight.reserve("alice", 80)
+
+    async def hold(name: str, user: str, count: int) -> None:
+        async with Reservation(in_flight, user).held(count):
+            order.append(name)
+
+    tasks = [asyncio.create_task(hold(name, "alice", 60)) for name in ("first", "cancelled", "third")]
+    tasks.append(asyncio.create_task(hold("of bob", "bob", 100)))
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    await asyncio.gather(tasks[1], tasks[3], return_exceptions=True)
+    assert order == ["of bob"]
+    in_flight.release("alice", 80)
+    await asyncio.gather(tasks[0], tasks[2])
+    assert order == ["of bob", "first", "third"]
+    in_flight.reserve("alice", 100)
+
+
+async def test_one_that_is_cancelled_when_its_turn_comes_wakes_the_next() -> None:
+    in_flight = BytesInFlight(total=100, per_user=100)
+    in_flight.reserve("alice", 100)
+    tasks = [asyncio.create_task(in_flight.reserve_in_turn("alice", 100)) for _ in range(2)]
+    await asyncio.sleep(0)
+    in_flight.release("alice", 100)
+    tasks[0].cancel()
+    await asyncio.wait_for(tasks[1], timeout=30)
+    assert tasks[0].cancelled()
+
+
+async def test_bytes_that_all_users_have_are_waited_for_by_each() -> None:
+    in_flight = BytesInFlight(total=100, per_user=100, always=0)
+    in_flight.reserve("alice", 100)
+    tasks = [asyncio.create_task(in_flight.reserve_in_turn(user, 50)) for user in ("bob", "carol")]
+    await asyncio.sleep(0)
+    in_flight.release("alice", 100)
+    await asyncio.wait_for(asyncio.gather(*tasks), timeout=30)
+
+
+async def test_without_a_limit_nothing_waits() -> None:
+    async with UNLIMITED.held(10**12):
+        pass

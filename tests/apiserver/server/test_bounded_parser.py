@@ -1,4 +1,4 @@
-"""What reaches aiohttp's parser: whole heads, one request after the other, within limits."""
+"""aiohttp's parser gets whole heads, one request after the other, within limits."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Connection:
 
     @property
     def payload(self) -> StreamReader:
-        """That of the request that is being handled."""
+        """The payload of the request that is being handled."""
         return self._queue[0][2]
 
 
@@ -146,7 +146,7 @@ async def test_only_a_little_is_read_ahead() -> None:
 
 
 def head(line: int = 20, headers: int = 3, size: int = 100) -> bytes:
-    """A head with a request line of this length, and so many headers of this size."""
+    """A head with a request line of this length, and this number of headers of this size."""
     target = b"/" + b"a" * (line - len("GET / HTTP/1.1\r\n"))
     fields = [b"Host: h\r\n", *[b"A: " + b"a" * (size - 5) + b"\r\n"] * (headers - 1)]
     return b"GET " + target + b" HTTP/1.1\r\n" + b"".join(fields) + b"\r\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 from aiohttp import web
@@ -160,3 +161,25 @@ async def test_the_former_name_of_a_check_still_works(checks: HealthChecks) -> N
     assert "/readyz/host" not in checks.paths()
     with pytest.raises(ValueError, match="already exists"):
         checks.add("host", fail)
+
+
+async def test_a_check_that_fails_is_logged_once_and_again_when_it_passes(
+    checks: HealthChecks, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Probes come every few seconds."""
+    errors = ["no cluster"]
+
+    def reach() -> None:
+        if errors:
+            raise RuntimeError(errors[0])
+
+    checks.add("cluster", reach, endpoints=READINESS)
+    with caplog.at_level(logging.INFO, logger="apiserver.health"):
+        for _ in range(3):
+            await get(checks, "/readyz")
+        assert await checks.failing("readyz") == ["cluster: no cluster"]
+        errors.clear()
+        for _ in range(2):
+            await get(checks, "/readyz")
+    assert await checks.failing("readyz") == []
+    assert [each.getMessage() for each in caplog.records] == ["readyz check failed", "readyz check passes again"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from apiserver.encoding.encoded_object import CachedObject, encode
 from apiserver.meta.errors import BadRequest
 from apiserver.meta.resource import Key, Resource
-from apiserver.storage.event_history import Event
+from apiserver.storage.event_history import CacheEvent
 from apiserver.storage.pagination import (
     CacheState,
     ContinueToken,
@@ -85,7 +85,7 @@ def test_arbitrary_text_is_a_bad_request(text: str) -> None:
 
 def test_rewinding_undoes_every_type_of_event() -> None:
     a1, b1, b3, c2 = thing("a", 1), thing("b", 1), thing("b", 3), thing("c", 2)
-    events = [Event("ADDED", c2), Event("MODIFIED", b3, b1), Event("DELETED", thing("a", 4), a1)]
+    events = [CacheEvent("ADDED", c2), CacheEvent("MODIFIED", b3, b1), CacheEvent("DELETED", thing("a", 4), a1)]
     assert rewind(CacheState(4, (b3, c2)), events, 1) == CacheState(1, (a1, b1))
     assert rewind(CacheState(4, (b3, c2)), events[2:], 3) == CacheState(3, (a1, b3, c2))
 

@@ -15,7 +15,7 @@ from apiserver.meta.resource import Key, Resource
 from apiserver.meta.selectors import parse_field_selector, parse_label_selector
 from apiserver.request.options import ListOptions, WatchOptions
 from apiserver.storage import pagination
-from apiserver.storage.event_history import Event
+from apiserver.storage.event_history import CacheEvent
 from apiserver.storage.visibility import EVERYTHING, VisibilityChange, VisibleObjects, intersection, union
 from apiserver.storage.watch_cache import CachedObject, HistoryLimits, WatchCache, encode
 from apiserver.storage.watcher import Bookmark, CacheWatcher
@@ -68,7 +68,7 @@ async def received(watch: CacheWatcher) -> list[tuple[str, str, int]]:
     """The type, name and version of the next batch of events."""
     found: list[tuple[str, str, int]] = []
     for item in await anext(watch):
-        if isinstance(item, Event):
+        if isinstance(item, CacheEvent):
             found.append((item.type, item.object.key.name, item.rv))
         elif isinstance(item, Bookmark):
             found.append(("BOOKMARK", "", item.rv))
@@ -100,7 +100,7 @@ def options(rv: int = 10, **more: Any) -> WatchOptions:
 async def test_a_list_has_the_visible_objects(
     visible: VisibleObjects, namespace: str, names: list[str], search_cost: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether ranges of keys are searched for, or each object is looked at."""
+    """The page is the same if ranges of keys are searched for, and if each object is looked at."""
     monkeypatch.setattr(pagination, "_SEARCH_COST", search_cost)
     cache = make_cache(thing("w", 1, "a"), thing("x", 1, "a"), thing("y", 2, "b"), thing("z", 3, "c"))
     page = await cache.list(namespace, ListOptions(), visible=visible)
@@ -161,7 +161,7 @@ async def test_hidden_objects_are_deleted_at_the_version_of_the_revocation_witho
     watch = await cache.watch("", options(), visibility=reader)
     reader.set_visible("b", rv=30)
     [event, bookmark] = await anext(watch)
-    assert isinstance(event, Event)
+    assert isinstance(event, CacheEvent)
     assert (event.type, event.rv) == ("DELETED", 30)
     assert orjson.loads(event.object.json) == {
         "apiVersion": "v1",

@@ -16,7 +16,7 @@ from apiserver.meta.selectors import parse_field_selector, parse_label_selector
 from apiserver.request.options import ListOptions
 from apiserver.storage import watch_cache
 from apiserver.storage.pagination import Page
-from apiserver.storage.watch_cache import CachedObject, Event, EventType, HistoryLimits, WatchCache, encode
+from apiserver.storage.watch_cache import CachedObject, CacheEvent, EventType, HistoryLimits, WatchCache, encode
 
 THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=True)
 ALL = ListOptions()
@@ -114,7 +114,7 @@ def test_a_replaced_object_drops_its_gzip_blocks(change: EventType) -> None:
 
 def test_an_ended_subscription_receives_no_events() -> None:
     cache = make_cache()
-    events: list[Event] = []
+    events: list[CacheEvent] = []
     stop = cache.subscribe(events.append)
     stop()
     cache.apply("ADDED", thing("x", 11))

@@ -14,7 +14,8 @@ from apiserver.meta.resource import Key, Resource
 from apiserver.meta.selectors import parse_field_selector, parse_label_selector
 from apiserver.request.options import WatchOptions
 from apiserver.storage import watch_cache, watcher
-from apiserver.storage.watch_cache import CachedObject, CacheWatcher, Event, HistoryLimits, WatchCache, encode
+from apiserver.storage.event_history import VisibilityEvent
+from apiserver.storage.watch_cache import CachedObject, CacheEvent, CacheWatcher, HistoryLimits, WatchCache, encode
 from apiserver.storage.watcher import Bookmark, Failure, WatchItem
 
 THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=True)
@@ -34,7 +35,7 @@ def make_cache(*objects: CachedObject, rv: int = 10, **settings: Any) -> WatchCa
 def lines_of(items: Sequence[WatchItem]) -> list[str]:
     lines = []
     for item in items:
-        if isinstance(item, Event):
+        if isinstance(item, CacheEvent):
             lines.append(f"{item.type} {item.object.key.name}@{item.rv}")
         elif isinstance(item, Bookmark):
             lines.append(f"BOOKMARK {item.rv}{' end' if item.annotations else ''}")
@@ -166,7 +167,7 @@ async def test_the_event_of_an_object_that_stops_matching_has_its_last_matching_
     changes = await cache.watch("", options)
     cache.apply("MODIFIED", thing("x", 11, l="b"))
     (event,) = await anext(changes)
-    assert isinstance(event, Event)
+    assert isinstance(event, CacheEvent)
     metadata = event.object.object()["metadata"]
     assert (metadata["labels"], metadata["resourceVersion"]) == ({"l": "a"}, "11")
 
@@ -201,7 +202,7 @@ async def test_events_are_not_offered_to_unrelated_watches(monkeypatch: pytest.M
     offered: list[str] = []
     add = CacheWatcher.add
 
-    def record(changes: CacheWatcher, event: Event) -> None:
+    def record(changes: CacheWatcher, event: CacheEvent) -> None:
         offered.append(changes.selection.namespace + "/" + changes.selection.name)
         add(changes, event)
 
@@ -295,6 +296,30 @@ async def test_a_watch_that_falls_behind_the_history_is_terminated() -> None:
     assert len(received) == 20
     assert [batch async for batch in slow] == []
     assert cache.watchers == 1
+
+
+async def test_a_watch_that_falls_behind_is_terminated_although_a_bookmark_is_next() -> None:
+    """A bookmark has no version that the history could have dropped."""
+    cache = make_cache(history=HistoryLimits(events=5, seconds=0), clock=iter(range(1000)).__next__)
+    slow = await cache.watch("", WatchOptions(resource_version=10, allow_bookmarks=True))
+    slow.add_visibility_events([VisibilityEvent("ADDED", thing(f"x{number}", 5), 10) for number in range(256)])
+    assert len(await anext(slow)) == 256
+    for rv in range(11, 31):
+        cache.apply("MODIFIED", thing("x", rv))
+    assert [lines_of(batch) async for batch in slow] == []
+    assert cache.watchers == 0
+
+
+@pytest.mark.parametrize("version", [None, 10])
+async def test_a_batch_has_one_large_object(version: int | None) -> None:
+    """While a client does not read, its watch must not hold more objects than that: the history does not count them."""
+    objects = [thing(f"{number}", 11 + number, text="x" * 40_000) for number in range(3)]
+    cache = make_cache(*([] if version else objects))
+    changes = await cache.watch("", WatchOptions(resource_version=version))
+    for each in objects if version else ():
+        cache.apply("ADDED", each)
+    changes.end()
+    assert [lines_of(batch) async for batch in changes] == [["ADDED 0@11"], ["ADDED 1@12"], ["ADDED 2@13"]]
 
 
 async def test_a_closed_watch_leaves_the_cache() -> None:

@@ -1,8 +1,7 @@
-"""The OpenAPI documents, v2 and v3, and the paths that serve them."""
+"""The contents of the OpenAPI documents, v2 and v3."""
 
 from __future__ import annotations
 
-import gzip
 import json
 import subprocess
 import sys
@@ -11,84 +10,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import make_mocked_request
 
-from apiserver.endpoints.discovery import ServedGroup, ServedResource, ServedSubresource
 from apiserver.endpoints.openapi import v2_protobuf as openapi_protobuf
 from apiserver.endpoints.openapi.definitions import definition_name, publish
-from apiserver.endpoints.openapi.routes import OpenAPI, openapi_v3
 from apiserver.endpoints.openapi.v2 import to_v2
-from apiserver.meta import errors
-from apiserver.meta.resource import Resource, Schema
-from apiserver.request import request_info
-from apiserver.request.context import RequestContext
-from apiserver.request.request_info import Query
+from apiserver.meta.resource import Schema
+from tests.apiserver.endpoints.openapi_groups import (
+    CONDITIONS,
+    CORE,
+    FLUNDERS,
+    GROUPS,
+    META,
+    QUANTITY,
+    TOKEN,
+    WARDLE,
+    v2,
+    v3,
+)
 
-META = "io.k8s.apimachinery.pkg.apis.meta.v1"
-FLUNDERS = "/apis/wardle.example.com/v1alpha1/namespaces/{namespace}/flunders"
-ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 ACTIONS = {"get", "list", "watch", "watchlist", "post", "put", "patch", "delete", "deletecollection", "connect"}
-
-QUANTITY: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
-CONDITIONS: Schema = {
-    "type": "array",
-    "items": {"type": "object", "required": ["type"], "properties": {"type": {"type": "string"}}},
-    "x-kubernetes-list-type": "map",
-    "x-kubernetes-list-map-keys": ["type"],
-}
-FLUNDER = Resource(
-    group="wardle.example.com",
-    version="v1alpha1",
-    kind="Flunder",
-    plural="flunders",
-    singular="flunder",
-    namespaced=True,
-    description="A flat fish.",
-    properties={
-        "spec": {
-            "type": "object",
-            "description": "What is wanted.",
-            "properties": {
-                "host": {"type": "string", "default": ""},
-                "gateway": {"type": "boolean", "nullable": True, "description": "Absent is not false."},
-                "quotas": {"type": "object", "additionalProperties": QUANTITY},
-                "free": {"type": "object", "additionalProperties": True},
-            },
-        },
-        "status": {"type": "object", "properties": {"conditions": CONDITIONS}},
-    },
-)
-FISCHER = Resource(
-    group="wardle.example.com", version="v1alpha1", kind="Fischer", plural="fischers", singular="fischer",
-    namespaced=False, preserve_unknown_fields=True, properties={"data": {"type": "object", "x-surplus": 1}},
-)  # fmt: skip
-ACCOUNT = Resource(
-    group="", version="v1", kind="ServiceAccount", plural="serviceaccounts", singular="", namespaced=True
-)
-TOKEN = Resource(
-    group="authentication.k8s.io", version="v1", kind="TokenRequest", plural="tokenrequests", singular="",
-    namespaced=True, properties={"spec": {"type": "object"}},
-)  # fmt: skip
-WARDLE = ServedGroup(
-    "wardle.example.com",
-    "v1alpha1",
-    [
-        ServedResource(FLUNDER, ALL_VERBS, (ServedSubresource("status", ("get", "patch", "update")),)),
-        ServedResource(FISCHER, ("get", "list", "watch")),
-    ],
-)
-CORE = ServedGroup("", "v1", [ServedResource(ACCOUNT, ALL_VERBS, (ServedSubresource("token", ("create",), TOKEN),))])
-GROUPS = (CORE, WARDLE)
-
-
-def v3(*groups: ServedGroup) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(json.dumps(openapi_v3(groups, title="Wardle", version="1")))
-    return document
-
-
-def v2(*groups: ServedGroup) -> dict[str, Any]:
-    return to_v2(v3(*groups))
 
 
 def operations(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -303,6 +243,23 @@ def test_a_definition_is_converted_to_v2() -> None:
     assert fischer["properties"]["metadata"]["$ref"] == f"#/definitions/{META}.ObjectMeta"
 
 
+def test_a_described_field_keeps_its_properties_in_v2_though_it_is_open() -> None:
+    open_spec: Schema = {
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": True,
+        "properties": {"size": {"type": "integer"}, "free": {"x-kubernetes-preserve-unknown-fields": True}},
+    }
+    document = {
+        **v3(WARDLE),
+        "components": {
+            "schemas": {"a": {"type": "object", "properties": {"spec": open_spec, "other": open_spec}}},
+            "securitySchemes": {},
+        },
+    }
+    properties = to_v2(document, {"a": ["spec", "missing"]})["definitions"]["a"]["properties"]
+    assert properties == {"spec": open_spec, "other": {"x-kubernetes-preserve-unknown-fields": True}}
+
+
 @pytest.mark.parametrize(
     ("schema", "published"),
     [
@@ -363,123 +320,6 @@ def test_delete_options_are_registered_in_every_group_and_status_only_in_core() 
     ]
 
 
-def context(path: str, *, method: str = "GET", **headers: str) -> RequestContext:
-    http = make_mocked_request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
-    bare, _, raw_query = path.partition("?")
-    query = Query(raw_query)
-    return RequestContext(
-        http=http, info=request_info.parse_request_info(method, bare, query), query=query, audit_id="a"
-    )
-
-
-@pytest.fixture
-def openapi() -> OpenAPI:
-    return OpenAPI(GROUPS, title="Wardle", version="1")
-
-
-async def get(openapi: OpenAPI, path: str, *, method: str = "GET", **headers: str) -> web.Response:
-    response = await openapi.respond(context(path, method=method, **headers))
-    assert response is not None
-    return response
-
-
-def body(response: web.Response) -> Any:
-    assert isinstance(response.body, bytes)
-    return json.loads(response.body)
-
-
-async def test_the_index_links_to_a_document_for_each_group_version(openapi: OpenAPI) -> None:
-    index = body(await get(openapi, "/openapi/v3"))["paths"]
-    assert sorted(index) == ["api/v1", "apis/wardle.example.com/v1alpha1"]
-    for key, entry in index.items():
-        url = entry["serverRelativeURL"]
-        assert url.startswith(f"/openapi/v3/{key}?hash=")
-        assert body(await get(openapi, url))["openapi"] == "3.0.0"
-
-
-async def test_a_document_describes_only_its_own_group_version(openapi: OpenAPI) -> None:
-    document = body(await get(openapi, "/openapi/v3/apis/wardle.example.com/v1alpha1"))
-    assert document["info"] == {"title": "Wardle", "version": "1"}
-    assert all(path.startswith("/apis/wardle.example.com/v1alpha1/") for path in document["paths"])
-    assert "io.k8s.api.core.v1.ServiceAccount" not in document["components"]["schemas"]
-
-
-async def test_v2_describes_every_group_version(openapi: OpenAPI) -> None:
-    document = body(await get(openapi, "/openapi/v2"))
-    assert document["swagger"] == "2.0"
-    assert FLUNDERS in document["paths"]
-    assert "/api/v1/namespaces/{namespace}/serviceaccounts" in document["paths"]
-
-
-async def test_the_current_hash_can_be_cached_for_ever_and_a_stale_one_gets_the_current_document(
-    openapi: OpenAPI,
-) -> None:
-    index = body(await get(openapi, "/openapi/v3"))["paths"]
-    right = await get(openapi, index["api/v1"]["serverRelativeURL"])
-    assert right.headers["Cache-Control"] == "public, immutable"
-    assert right.headers["Expires"].endswith(" GMT")
-    stale = await get(openapi, "/openapi/v3/api/v1?hash=00")
-    assert (stale.status, stale.body) == (200, right.body)
-    assert "Cache-Control" not in stale.headers
-    assert "Cache-Control" not in (await get(openapi, "/openapi/v3/api/v1")).headers
-
-
-@pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3", "/openapi/v3/api/v1"])
-async def test_a_client_with_a_current_copy_gets_304(openapi: OpenAPI, path: str) -> None:
-    first = await get(openapi, path)
-    second = await get(openapi, path, If_None_Match=first.headers["Etag"])
-    assert (first.status, second.status, second.body) == (200, 304, None)
-
-
-async def test_v2_supports_if_modified_since(openapi: OpenAPI) -> None:
-    modified = (await get(openapi, "/openapi/v2")).headers["Last-Modified"]
-    assert (await get(openapi, "/openapi/v2", If_Modified_Since=modified)).status == 304
-    assert (await get(openapi, "/openapi/v2", If_Modified_Since="Mon, 01 Jan 2001 00:00:00 GMT")).status == 200
-    assert (await get(openapi, "/openapi/v2", If_Modified_Since="yesterday")).status == 200
-    assert (await get(openapi, "/openapi/v2", If_Modified_Since=modified, If_None_Match='"x"')).status == 200
-
-
-async def test_a_big_document_is_compressed_for_clients_that_accept_gzip(openapi: OpenAPI) -> None:
-    plain = await get(openapi, "/openapi/v2")
-    packed = await get(openapi, "/openapi/v2", Accept_Encoding="gzip, deflate")
-    assert packed.headers["Content-Encoding"] == "gzip"
-    assert packed.headers["Vary"] == "Accept, Accept-Encoding"
-    assert isinstance(packed.body, bytes)
-    assert gzip.decompress(packed.body) == plain.body
-    assert "Content-Encoding" not in plain.headers
-
-
-PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-
-
-@pytest.mark.parametrize(
-    ("path", "accept"),
-    [
-        ("/openapi/v2", "text/html"),
-        ("/openapi/v2", "application/yaml"),
-        ("/openapi/v3/api/v1", "text/html"),
-        ("/openapi/v3/api/v1", "application/yaml"),
-        ("/openapi/v3/api/v1", PROTOBUF),
-    ],
-)
-async def test_documents_have_no_other_media_type(openapi: OpenAPI, path: str, accept: str) -> None:
-    with pytest.raises(errors.NotAcceptable):
-        await get(openapi, path, Accept=accept)
-
-
-@pytest.mark.parametrize(
-    ("accept", "content_type"),
-    [
-        (PROTOBUF, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"),
-        (f"{PROTOBUF}, application/json", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"),
-        (f"application/json,{PROTOBUF}", "application/json"),
-        ("*/*", "application/json"),
-    ],
-)
-async def test_v2_is_protobuf_on_request(openapi: OpenAPI, accept: str, content_type: str) -> None:
-    assert (await get(openapi, "/openapi/v2", Accept=accept)).headers["Content-Type"] == content_type
-
-
 def test_definitions_are_encoded_as_protobuf() -> None:
     schema = {
         "type": "object",
@@ -498,43 +338,11 @@ def test_definitions_are_encoded_as_protobuf() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "accept", ["text/html, */*", "application/*", "application/json;x=y", "text/html,application/json"]
-)
-async def test_json_matches_any_clause_that_includes_it(openapi: OpenAPI, accept: str) -> None:
-    assert (await get(openapi, "/openapi/v2", Accept=accept)).status == 200
-
-
-@pytest.mark.parametrize("path", ["/openapi/v3/apis/unknown/v1", "/openapi/v3/"])
-async def test_an_unknown_group_version_is_not_found(openapi: OpenAPI, path: str) -> None:
-    with pytest.raises(errors.UnknownPath):
-        await get(openapi, path)
-
-
-@pytest.mark.parametrize("path", ["/openapi", "/openapi/v4", "/apis", "/openapi/v2x"])
-async def test_openapi_does_not_answer_other_paths(openapi: OpenAPI, path: str) -> None:
-    assert await openapi.respond(context(path)) is None
-
-
-async def test_openapi_is_read_by_get_only(openapi: OpenAPI) -> None:
-    with pytest.raises(errors.MethodNotAllowed):
-        await get(openapi, "/openapi/v3", method="POST")
-
-
-def test_openapi_lists_the_paths_that_it_answers(openapi: OpenAPI) -> None:
-    assert openapi.paths() == [
-        "/openapi/v2",
-        "/openapi/v3",
-        "/openapi/v3/api/v1",
-        "/openapi/v3/apis/wardle.example.com/v1alpha1",
-    ]
-
-
-# run in another interpreter: prints the digests of the documents of this file's groups
+# run in another interpreter: prints the digests of the documents of these groups
 PRINT_THE_DIGESTS = """
-import runpy, sys, orjson, hashlib
-module = runpy.run_path(sys.argv[1])
-documents = [module["v3"](*module["GROUPS"]), module["v2"](*module["GROUPS"])]
+import hashlib, orjson
+from tests.apiserver.endpoints.openapi_groups import GROUPS, v2, v3
+documents = [v3(*GROUPS), v2(*GROUPS)]
 print([hashlib.sha512(orjson.dumps(document)).hexdigest() for document in documents])
 """
 
@@ -543,7 +351,7 @@ def test_the_documents_are_the_same_in_every_process() -> None:
     """The order of sets depends on the hash seed, and clients cache documents by their hash (WIRE-C38)."""
     printed = {
         subprocess.run(
-            [sys.executable, "-c", PRINT_THE_DIGESTS, __file__],
+            [sys.executable, "-c", PRINT_THE_DIGESTS],
             env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[3])},
             check=True,
             capture_output=True,

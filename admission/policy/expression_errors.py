@@ -1,0 +1,50 @@
+"""Which expressions of a ValidatingAdmissionPolicy a kube-apiserver would not store
+(pkg/apis/admissionregistration/validation). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from admission.cel.evaluation import Expression
+from admission.policy.compiled_policy import compile_policy
+from apiserver.meta import errors
+from apiserver.meta.errors import FieldError
+from apiserver.meta.resource import Object
+
+
+def expression_errors(policy: Object) -> list[FieldError]:
+    """One error for each expression that is missing or does not compile, in the order of Kubernetes."""
+    spec: Mapping[str, Any] = policy.get("spec") or {}
+    compiled = compile_policy(policy)
+    variables = [compiled.variables[each["name"]] for each in _entries(spec, "variables")]
+    validations = _entries(spec, "validations")
+    found = [
+        *_problems("matchConditions", "expression", compiled.conditions),
+        *_problems("variables", "expression", variables),
+    ]
+    for index, (document, validation) in enumerate(zip(validations, compiled.validations, strict=True)):
+        path = f"spec.validations[{index}]"
+        found += _problem(f"{path}.expression", validation.expression)
+        if validation.message_expression is not None:
+            found += _problem(f"{path}.messageExpression", validation.message_expression)
+        elif document.get("messageExpression") is not None:
+            found.append(errors.required(f"{path}.messageExpression", "must be specified if it is present"))
+    found += _problems("auditAnnotations", "valueExpression", [each for _, each in compiled.audits])
+    return found
+
+
+def _problems(of: str, field: str, expressions: Sequence[Expression]) -> Iterator[FieldError]:
+    for index, expression in enumerate(expressions):
+        yield from _problem(f"spec.{of}[{index}].{field}", expression)
+
+
+def _problem(path: str, expression: Expression) -> Iterator[FieldError]:
+    if not expression.text.strip():
+        yield errors.required(path, f"{path.rpartition('.')[2]} is not specified")
+    elif expression.error:
+        yield errors.invalid(path, expression.text, expression.error)
+
+
+def _entries(spec: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
+    return spec.get(name) or ()
