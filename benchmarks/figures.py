@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
@@ -28,6 +30,14 @@ def row(workload: str, seconds: Sequence[float] = (), **more: object) -> Row:
 def format_row(each: Row) -> str:
     rest = "  ".join(f"{key}={_format_value(value)}" for key, value in each.items() if key != "workload")
     return f"{each['workload']:<40} {rest}"
+
+
+def report(target: str, rows: Sequence[Row], file: Path | None) -> None:
+    """Prints the rows, and writes them as JSON if a `file` is given."""
+    for each in rows:
+        print(format_row(each), flush=True)
+    if file is not None:
+        file.write_text(json.dumps({"target": target, "rows": rows}, indent=2) + "\n")
 
 
 def _format_value(value: object) -> str:

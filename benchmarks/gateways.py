@@ -1,13 +1,13 @@
 """python -m benchmarks.gateways [--cluster embedded|kube] [--routes 10000 --namespaces 500 --gateways 50] [--json FILE]
 
-Measures how long a new HTTPRoute takes to reach its Gateway, and its cost, beside few and beside many other routes.
+Measures how long a new HTTPRoute takes to reach its Gateway, and the label of a Namespace to end the claims of its
+routes, and what both cost, beside few and beside many other routes.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -58,7 +58,7 @@ class Layout:
 
 
 def owner_namespace(gateway: int) -> str:
-    return f"bench-owner-{gateway}"
+    return f"tenant-bench-owner-{gateway}"
 
 
 def namespace_name(namespace: int) -> str:
@@ -83,7 +83,7 @@ def httproute(name: str, namespace: str, gateway: int, hostname: str) -> Object:
 
 
 async def make_owner(connection: Connection, gateway: int) -> None:
-    await _make_namespace(connection, owner_namespace(gateway), {})
+    await _make_namespace(connection, owner_namespace(gateway), {"namespace.cozystack.io/host": apex(gateway)})
     body = {
         "apiVersion": "gateway.cozystack.io/v1alpha1",
         "kind": "TenantGateway",
@@ -110,11 +110,18 @@ async def _make_namespace(connection: Connection, name: str, labels: dict[str, s
     await connection.call("POST", "/api/v1/namespaces", body)
 
 
+async def _label(connection: Connection, namespace: int, owner: str | None) -> None:
+    body = {"metadata": {"labels": {"namespace.cozystack.io/gateway": owner}}}
+    path = f"/api/v1/namespaces/{namespace_name(namespace)}"
+    await connection.call("PATCH", path, body, content_type="application/merge-patch+json")
+
+
 class HostnameArrivals:
     """Records when each hostname first appears on a Gateway, by a watch of its own."""
 
     def __init__(self) -> None:
         self._seen: dict[str, float] = {}
+        self._present: dict[str, set[str]] = {}
         self._changed = asyncio.Event()
 
     @classmethod
@@ -140,13 +147,25 @@ class HostnameArrivals:
                 await self._changed.wait()
         return self._seen[hostname]
 
+    async def wait_until(self, namespace: str, hostname: str, *, present: bool) -> float:
+        """Waits until the Gateway of a namespace has the hostname, or has lost it."""
+        async with asyncio.timeout(_TIMEOUT_SECONDS):
+            while namespace not in self._present or (hostname in self._present[namespace]) is not present:
+                self._changed.clear()
+                await self._changed.wait()
+        return time.perf_counter()
+
     async def _watch(self, connection: Connection, version: str, opened: asyncio.Event) -> None:
         path = f"{_ROUTES}/gateways?watch=true&timeoutSeconds=3600&resourceVersion={version}"
         async for event in connection.stream(path):
             opened.set()
             now = time.perf_counter()
-            for listener in event["object"]["spec"]["listeners"] if event else ():
-                self._seen.setdefault(listener.get("hostname", ""), now)
+            listeners = event["object"]["spec"]["listeners"] if event else ()
+            found = {listener.get("hostname", "") for listener in listeners}
+            for hostname in found:
+                self._seen.setdefault(hostname, now)
+            if event:
+                self._present[event["object"]["metadata"]["namespace"]] = found
             self._changed.set()
 
 
@@ -163,8 +182,10 @@ class GatewayBenchmark:
         return [
             await self._fill(Layout(0, 0, 0), share),
             await self._time(share, _FEW_TIMES),
+            await self._time_labels(share),
             await self._fill(share, whole),
             await self._time(whole, whole.gateways),
+            await self._time_labels(whole),
         ]
 
     async def _fill(self, existing: Layout, wanted: Layout) -> Row:
@@ -210,6 +231,34 @@ class GatewayBenchmark:
             writes=round(writes / times, 1),
         )
 
+    async def _time_labels(self, present: Layout) -> Row:
+        """Times from removing the label of a namespace until the Gateway has lost its hostnames; then it gets the label
+        back. Each of its routes is told, which is one write."""
+        server, seconds = self._target.server, list[float]()
+        connection = await self._target.admin.connect()
+        async with HostnameArrivals.watching(self._target.admin) as arrivals:
+            await wait_until_quiet(self._target.admin, _WRITTEN)
+            before, cpu = await self._writes(), server.cpu_seconds()
+            for number in range(_FEW_TIMES):
+                namespace = number % present.namespaces
+                owner = owner_namespace(present.gateway_of(namespace))
+                start = time.perf_counter()
+                await _label(connection, namespace, None)
+                hostname = self._layout.hostname_of(namespace * self._layout.routes // self._layout.namespaces)
+                seconds.append(await arrivals.wait_until(owner, hostname, present=False) - start)
+                await _label(connection, namespace, owner)
+                await arrivals.wait_until(owner, hostname, present=True)
+            # includes what the routes are told last
+            await wait_until_quiet(self._target.admin, _WRITTEN)
+            cpu, writes = server.cpu_seconds() - cpu, await self._writes() - before
+        connection.close()
+        return figures.row(
+            f"the label of a namespace with {present.routes // present.namespaces} routes beside {present.routes}",
+            seconds,
+            server_cpu_ms=round(cpu * 1000 / _FEW_TIMES, 1),
+            writes=round(writes / _FEW_TIMES, 1),
+        )
+
     async def _writes(self) -> float:
         return (await read_traffic(self._target.admin, _WRITTEN)).writes()
 
@@ -226,10 +275,7 @@ async def main() -> None:
     async with running(arguments.cluster) as target:
         print(target.title, flush=True)
         rows = await GatewayBenchmark(target, layout).run()
-        for row in rows:
-            print(figures.format_row(row), flush=True)
-    if arguments.json:
-        arguments.json.write_text(json.dumps({"target": target.title, "rows": rows}, indent=2) + "\n")
+        figures.report(target.title, rows, arguments.json)
 
 
 if __name__ == "__main__":

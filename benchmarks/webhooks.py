@@ -12,7 +12,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from admission.webhook.accessor import Endpoint
+from admission.webhook.accessor import WebhookEndpoint
 from admission.webhook.configuration_source import WebhookSource
 from admission.webhook.dispatcher import WebhookDependencies
 from admission.webhook.metrics import WebhookMetrics
@@ -26,7 +26,7 @@ _WRITES = 20_000
 
 
 class _NeverCalled:
-    async def post(self, endpoint: Endpoint, body: bytes, *, seconds: float, remaining: float) -> bytes:
+    async def post(self, endpoint: WebhookEndpoint, body: bytes, *, seconds: float, remaining: float) -> bytes:
         raise AssertionError("no webhook matches the request")
 
 

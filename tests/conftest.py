@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.nodeid import NodeId
 from blockbuster import blockbuster_ctx
 from hypothesis import settings
 
-from tests.fakes import FakeClock, FakeCluster
+from tests.fake_clock import FakeClock
+from tests.fake_cluster import FakeCluster
 
 # the duration of an example depends on the machine
 settings.register_profile("suite", deadline=None)
@@ -18,16 +21,60 @@ settings.load_profile("suite")
 # only the outermost conftest may name plugins
 pytest_plugins = ["tests.server_fixtures"]
 
+_HERE = Path(__file__).parent
+_XDIST_WORKER = "PYTEST_XDIST_WORKER"
+_FAULTS = "faults"
+_SUITES_WITH_SERVERS = ("attacks", "e2e", _FAULTS)
 PROJECT_PACKAGES = ["apiserver", "registry", "admission", "controller", "tenant_apiserver"]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Groups tests for pytest-xdist: the tests of a suite that share a cluster, or else of a file, run in one
-    process."""
-    path = item.path.relative_to(Path(__file__).parent)
+    """Groups tests for pytest-xdist: the tests of a file that use the same kind of cluster run in one process, which
+    keeps its cluster for the next group of that kind."""
+    file, shared = str(item.path.relative_to(_HERE)), _shared_cluster(item)
+    item.add_marker(pytest.mark.xdist_group(f"{file}/{shared}" if shared else file))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In a process of pytest-xdist, the tests that take minutes begin first, and unit tests end the run: their groups
+    are so short that no process is left alone with the last one."""
+    if _XDIST_WORKER in os.environ:
+        items.sort(key=_position)
+    if config.getoption("loadgroup", False):
+        for item in items:
+            _name_group(item)
+
+
+def _name_group(item: pytest.Item) -> None:
+    """Adds the group to the id of the test, which is where pytest-xdist looks for it.
+
+    pytest-xdist 3.8 does so with an attribute that pytest 9.2 no longer reads: any process would get any test, and each
+    would start every cluster and every fixture of a module.
+    """
+    [group] = {str(mark.args[0]) for mark in item.iter_markers("xdist_group")}
+    if not item.nodeid.endswith(f"@{group}"):
+        item._id = NodeId.parse(f"{item.nodeid}@{group}")
+    assert item.nodeid.endswith(f"@{group}")
+
+
+def _position(item: pytest.Item) -> int:
+    """No cluster of a session is left running beside tests that do not use it: each change stops the former one."""
+    suite, shared = _suite(item), _shared_cluster(item)
+    if not shared:
+        return 0 if suite in _SUITES_WITH_SERVERS else 5
+    return (1 if suite == _FAULTS else 3) + (shared == "embedded")
+
+
+def _suite(item: pytest.Item) -> str:
+    """The folder of tests/ that a test is in."""
+    return item.path.relative_to(_HERE).parts[0]
+
+
+def _shared_cluster(item: pytest.Item) -> str:
+    """The kind of the session's cluster that a test uses, empty if none."""
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    shared = parameters.get("running_cluster")
-    item.add_marker(pytest.mark.xdist_group(f"{path.parts[0]}/{shared}" if shared else str(path)))
+    return str(parameters.get("running_cluster", ""))
 
 
 @pytest.fixture(autouse=True)

@@ -7,24 +7,28 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
-from tests.e2e.support.audit_log import refused_by_own_limits
-from tests.e2e.support.clusters import E2eCluster, EmbeddedCluster, KubeCluster
-from tests.e2e.support.control_plane import Binaries, ControlPlane, find_binaries
-from tests.e2e.support.external_cluster import ExternalCluster
+from tests.e2e.support.clusters.audit_log import refused_by_own_limits
+from tests.e2e.support.clusters.cluster import E2eCluster
+from tests.e2e.support.clusters.control_plane import Binaries, ControlPlane, find_binaries
+from tests.e2e.support.clusters.embedded import EmbeddedCluster
+from tests.e2e.support.clusters.external import ExternalCluster
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.prepared_control_plane import prepared_control_plane
+from tests.e2e.support.clusters.processes import REPOSITORY, Process, execute_command, run_command
 from tests.e2e.support.gateways import Gateways
-from tests.e2e.support.processes import REPOSITORY
 from tests.e2e.support.tenants import Tenants
 from tests.e2e.support.visibility import RbacObjects
-from tests.faults.sizes import size
+from tests.faults.support.sizes import size
 
 _FOLDERS = tuple(Path(__file__).parent / name for name in ("e2e", "attacks"))
-_ATTACKS = Path(__file__).parent / "attacks"
+_ATTACKS, _FAULTS = Path(__file__).parent / "attacks", Path(__file__).parent / "faults"
 _KUBECONFIG, _SERVER = "ATTACK_KUBECONFIG", "ATTACK_SERVER"
 # for tests that hang: no test takes a tenth of it on an idle machine
 _TIMEOUT_SECONDS = size(short=600, full=1800)
@@ -49,24 +53,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if os.environ.get(_KUBECONFIG) and _ATTACKS in metafunc.definition.path.parents:
         # tests that need one of our own clusters are skipped
         kinds = [] if only else ["external"]
-    metafunc.parametrize("running_cluster", kinds, indirect=True, scope="session")
+    scope: Literal["package", "session"] = "package" if _FAULTS in metafunc.definition.path.parents else "session"
+    metafunc.parametrize("running_cluster", kinds, indirect=True, scope=scope)
 
 
 @pytest.fixture(scope="session")
 def running_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E2eCluster]:
     """A running cluster with our server. A failure while it stops fails the last test that used it."""
-    with started_cluster(request.param, tmp_path_factory.mktemp(request.param)) as running:
+    with started_cluster(request.param, tmp_path_factory) as running:
         yield running
 
 
 @contextmanager
-def started_cluster(kind: str, directory: Path) -> Iterator[E2eCluster]:
+def started_cluster(kind: str, directories: pytest.TempPathFactory) -> Iterator[E2eCluster]:
     """Starts a cluster and stops it at the end.
 
     Our server must exit with status 0 and must not have logged a traceback. The policies that limit its account must
     not have refused what it did.
     """
-    running = _start_cluster(kind, directory)
+    running = _start_cluster(kind, directories)
     yield running
     status = running.stop()
     assert status == 0, f"exit status {status} after SIGTERM\n{running.tail()}"
@@ -77,16 +82,19 @@ def started_cluster(kind: str, directory: Path) -> Iterator[E2eCluster]:
         assert refused_by_own_limits(running.audit_log) == []
 
 
-def _start_cluster(kind: str, directory: Path) -> E2eCluster:
+def _start_cluster(kind: str, directories: pytest.TempPathFactory) -> E2eCluster:
+    directory = directories.mktemp(kind)
     if kind == "external":
         return ExternalCluster(directory, Path(os.environ[_KUBECONFIG]), os.environ.get(_SERVER, ""))
-    return EmbeddedCluster(directory) if kind == "embedded" else kube_cluster(directory)
+    if kind == "embedded":
+        return EmbeddedCluster(directory)
+    return prepared_kube_cluster(directory, directories, run=execute_command)
 
 
 @pytest.fixture
-def own_kube(tmp_path: Path) -> Iterator[KubeCluster]:
+def own_kube(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
     """A control plane of the test's own, which the test may break."""
-    running = kube_cluster(tmp_path)
+    running = prepared_kube_cluster(tmp_path, tmp_path_factory)
     yield running
     running.stop()
 
@@ -124,11 +132,32 @@ def find_control_plane_files() -> tuple[Binaries, Path]:
     return binaries, crds
 
 
-def kube_cluster(directory: Path) -> KubeCluster:
+def prepared_kube_cluster(
+    directory: Path,
+    directories: pytest.TempPathFactory,
+    *,
+    run: Callable[..., Process] = run_command,
+    more_flags: Mapping[str, object] | None = None,
+) -> KubeCluster:
+    """`more_flags` are those of kube-apiserver."""
+    base = directories.getbasetemp()
+    # the folder of the session that its processes share
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    prepared = prepared_control_plane(shared, *find_control_plane_files())
+    return kube_cluster(directory, prepared=prepared, run=run, more_flags=more_flags)
+
+
+def kube_cluster(
+    directory: Path,
+    *,
+    prepared: Path | None = None,
+    run: Callable[..., Process] = run_command,
+    more_flags: Mapping[str, object] | None = None,
+) -> KubeCluster:
     binaries, crds = find_control_plane_files()
-    control_plane = ControlPlane(directory, binaries)
+    control_plane = ControlPlane(directory, binaries, prepared=prepared, more_flags=more_flags)
     try:
-        return KubeCluster(directory, control_plane, crds)
+        return KubeCluster(directory, control_plane, crds, run=run)
     except BaseException:
         control_plane.stop()
         raise
@@ -160,12 +189,30 @@ def embedded(running_cluster: E2eCluster) -> EmbeddedCluster:
 @pytest.fixture
 def unique() -> str:
     """A name that no other test uses, of lower case letters and digits."""
+    return _new_name()
+
+
+@pytest.fixture(scope="module")
+def module_unique() -> str:
+    """A name that no other module uses."""
+    return _new_name()
+
+
+def _new_name() -> str:
     return f"t{uuid.uuid4().hex[:8]}"
 
 
 @pytest.fixture
 def tenants(running_cluster: E2eCluster) -> Iterator[Tenants]:
-    """Creates Tenants, and requests their deletion after the test."""
+    """Creates Tenants under unique names."""
+    created = Tenants(running_cluster)
+    yield created
+    created.clean_up()
+
+
+@pytest.fixture(scope="module")
+def module_tenants(running_cluster: E2eCluster) -> Iterator[Tenants]:
+    """Creates Tenants that all tests of a module read."""
     created = Tenants(running_cluster)
     yield created
     created.clean_up()

@@ -15,8 +15,8 @@ TARGETS: Mapping[str, type[StandaloneTarget | KubeTarget]] = {"embedded": Standa
 
 
 @asynccontextmanager
-async def running(name: str) -> AsyncIterator[Target]:
-    """Runs one of TARGETS; its data is deleted with the context."""
+async def running(name: str, *, settings: str = "") -> AsyncIterator[Target]:
+    """Runs one of TARGETS, with the text of a settings file; its data is deleted with the context."""
     with tempfile.TemporaryDirectory() as scratch:
-        async with TARGETS[name].running(Path(scratch)) as target:
+        async with TARGETS[name].running(Path(scratch), settings=settings) as target:
             yield target

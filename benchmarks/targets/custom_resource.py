@@ -20,7 +20,8 @@ _PATHS = {
     "Host": ".status.host.value",
     "Gateway": ".status.gateway.namespace",
     "Version": ".status.version",
-    "SeaweedFS": ".spec.seaweedfs",
+    "Services": ".status.services.etcd",
+    "Quota": ".spec.resourceQuotas",
 }
 
 

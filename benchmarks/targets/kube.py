@@ -20,8 +20,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from apiserver.tls import certificates
 from benchmarks.client import Endpoint
-from benchmarks.targets.processes import ChildProcess, free_port, wait_until
-from benchmarks.targets.target import USER, Target, unverified_tls, user_tls
+from benchmarks.targets.processes import ChildProcess, ObservedProcess, free_port, wait_until
+from benchmarks.targets.target import USER, Target, settings_flag, unverified_tls, user_tls
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _START_SECONDS = 120.0
@@ -29,12 +29,13 @@ _FRONT_PROXY = "bench-front-proxy"
 _SERVICE = "tenant-apiserver"
 _SERVICES = "/api/v1/namespaces/cozy-system/services"
 _API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
-_OURS = ("v1alpha1.apps.cozystack.io", "v1alpha1.core.cozystack.io")
+_OURS = ("v1alpha1.apps.cozystack.io", "v1alpha1.core.cozystack.io", "v1alpha1.sdn.cozystack.io")
 
 
 class KubeTarget(Target):
-    def __init__(self, directory: Path, controllers: str) -> None:
+    def __init__(self, directory: Path, controllers: str, settings: str) -> None:
         self._directory = directory
+        self._settings = settings
         self._controllers = controllers
         self._assets = Path(os.environ.get("KUBEBUILDER_ASSETS") or "/usr/local/kubebuilder/bin")
         self._port = free_port()
@@ -48,8 +49,8 @@ class KubeTarget(Target):
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, directory: Path, *, controllers: str = "*") -> AsyncIterator[KubeTarget]:
-        target = cls(directory, controllers)
+    async def running(cls, directory: Path, *, controllers: str = "*", settings: str = "") -> AsyncIterator[KubeTarget]:
+        target = cls(directory, controllers, settings)
         try:
             await target._start_cluster()
             await target._install()
@@ -62,6 +63,9 @@ class KubeTarget(Target):
         finally:
             for child in reversed(target.cluster_processes.values()):
                 await child.stop()
+
+    def processes(self) -> Mapping[str, ObservedProcess]:
+        return {**super().processes(), **self.cluster_processes}
 
     def endpoint_of(self, user: str) -> Endpoint:
         """The kube-apiserver, as a user without groups."""
@@ -78,6 +82,7 @@ class KubeTarget(Target):
             "--controllers": self._controllers,
         }
         command = [sys.executable, "-m", "tenant_apiserver", "serve", *_flags(flags)]
+        command += settings_flag(self._directory, self._settings)
         self.server = await ChildProcess.start(command, self._directory / "serve.log")
 
     async def _set_up(self) -> None:

@@ -10,21 +10,24 @@ from pathlib import Path
 from apiserver.tls.certificates import KeyPair
 from benchmarks.client import Endpoint
 from benchmarks.targets.processes import ChildProcess, free_port
-from benchmarks.targets.target import USER, Target, unverified_tls, user_tls
+from benchmarks.targets.target import USER, Target, settings_flag, unverified_tls, user_tls
 
 
 class StandaloneTarget(Target):
     title = "standalone (embedded cluster)"
 
-    def __init__(self, directory: Path, controllers: str) -> None:
+    def __init__(self, directory: Path, controllers: str, settings: str) -> None:
         self._directory = directory
+        self._settings = settings
         self._controllers = controllers
         self._port = free_port()
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, directory: Path, *, controllers: str = "*") -> AsyncIterator[StandaloneTarget]:
-        target = cls(directory, controllers)
+    async def running(
+        cls, directory: Path, *, controllers: str = "*", settings: str = ""
+    ) -> AsyncIterator[StandaloneTarget]:
+        target = cls(directory, controllers, settings)
         await target.start()
         try:
             await target._set_up()
@@ -40,6 +43,7 @@ class StandaloneTarget(Target):
             # all watches belong to one user, who may have four for each of these requests
             "--max-requests-inflight=2000",
             f"--controllers={self._controllers}",
+            *settings_flag(self._directory, self._settings),
         ]
         command = [sys.executable, "-m", "tenant_apiserver", "standalone", *flags]
         self.server = await ChildProcess.start(command, self._directory / "standalone.log")

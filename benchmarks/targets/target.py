@@ -10,7 +10,7 @@ from pathlib import Path
 from apiserver.tls import certificates
 from apiserver.tls.certificates import KeyPair
 from benchmarks.client import Endpoint, UnexpectedStatus
-from benchmarks.targets.processes import ChildProcess, wait_until
+from benchmarks.targets.processes import ChildProcess, ObservedProcess, wait_until
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 HELM = "helm.toolkit.fluxcd.io"
@@ -18,6 +18,15 @@ TENANTS = "apps.cozystack.io"
 USER = "bench"
 NAMESPACE = "tenant-root"
 _START_SECONDS = 300.0
+
+
+def settings_flag(directory: Path, settings: str) -> list[str]:
+    """The flag with a file of these settings; none if they are empty."""
+    if not settings:
+        return []
+    file = directory / "platform.yaml"
+    file.write_text(settings)
+    return [f"--config={file}"]
 
 
 class Target(ABC):
@@ -30,6 +39,10 @@ class Target(ABC):
     cluster_user: Endpoint
     admin: Endpoint
     anonymous: Endpoint
+
+    def processes(self) -> Mapping[str, ObservedProcess]:
+        """Our server and those of the cluster, by name."""
+        return {"tenant-apiserver": self.server}
 
     @abstractmethod
     async def start(self) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.attacks.two_tenants import TenantAdmin
+from tests.attacks.support.two_tenants import TenantAdmin
 from tests.e2e.support.applying import APPLY, MERGE, configuration
-from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Client, Response
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.http.https_client import Client, Response
 from tests.e2e.support.peer_lessons import JSON_PATCH
 from tests.e2e.support.tenants import Object, Tenants, manifest
 from tests.e2e.support.visibility import RbacObjects, user_subject
@@ -169,7 +169,7 @@ def test_an_owner_that_blocks_needs_the_right_to_its_finalizers(victim: Victim, 
 
 
 def test_the_root_tenant_takes_no_owner(cluster: E2eCluster, tenants: Tenants) -> None:
-    """Whoever deletes the owner would have it created anew with the defaults."""
+    """A user who deletes the owner could otherwise have the root tenant created anew with the defaults."""
     before = tenants.client.get(helmrelease_path(ROOT, "root")).expect(200)["metadata"]
     for owner in (GHOST, reference(tenants.client.get(f"/api/v1/namespaces/{ROOT}").expect(200))):
         body = {"metadata": {"ownerReferences": [owner]}}

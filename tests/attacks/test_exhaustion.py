@@ -15,15 +15,18 @@ from functools import partial
 
 import pytest
 
-from tests.attacks.proxied_replica import Replica
-from tests.attacks.resource_cost import Cost, measured_cost
-from tests.attacks.two_tenants import TenantAdmin
-from tests.e2e.support.clusters import EmbeddedCluster, KubeCluster, tenants_path
-from tests.e2e.support.https_client import Client
-from tests.e2e.support.processes import wait_until
-from tests.e2e.support.raw_tls import RawTls
-from tests.faults.many_clients import ClientConnections, Connection, in_parallel
-from tests.faults.process_usage import open_descriptors
+from tests.attacks.support.proxied_replica import Replica
+from tests.attacks.support.resource_cost import Cost, measured_cost
+from tests.attacks.support.two_tenants import TenantAdmin
+from tests.e2e.support.clusters.cluster import tenants_path
+from tests.e2e.support.clusters.embedded import EmbeddedCluster
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import wait_until
+from tests.e2e.support.http.https_client import Client
+from tests.e2e.support.http.raw_tls import RawTls
+from tests.e2e.support.tenants import Tenants
+from tests.faults.support.many_clients import ClientConnections, Connection, in_parallel
+from tests.faults.support.process_usage import open_descriptors
 
 MIB = 1024 * 1024
 COSTS = {
@@ -32,10 +35,11 @@ COSTS = {
     "1,000 unfinished heads": 96,
     "1,000 pipelines": 160,
     "selectors": 32,
+    "1,200 watches": 192,
     "bodies": 128,
     "values": 96,
 }
-"""What an attack may cost at most, in MiB of memory."""
+"""The greatest permitted cost of an attack, in MiB of memory."""
 
 
 def assert_cheap(cost: Cost, what: str) -> None:
@@ -241,6 +245,41 @@ def test_many_distinct_selectors_are_cheap(replica: Replica, alice: TenantAdmin)
 def test_selectors_are_limited(replica: Replica, alice: TenantAdmin, selector: dict[str, str], accepted: bool) -> None:
     response = replica.client(alice.user).get(alice.children, query=selector)
     assert response.expect(200 if accepted else 400)
+
+
+async def test_watches_that_are_not_read_are_cheap(
+    embedded: EmbeddedCluster, replica: Replica, alice: TenantAdmin, tenants: Tenants
+) -> None:
+    """As many as a user can have: a third gets a large object first, a third its row in a table, and a third later its
+    change."""
+    name = tenants.create(alice.namespace, annotations={"text": "x" * 250_000})["metadata"]["name"]
+    client, path = replica.client(alice.user), tenants_path(alice.namespace, name)
+    version = client.get(alice.children).expect(200)["metadata"]["resourceVersion"]
+    table = "Accept: application/json;as=Table;v=v1;g=meta.k8s.io"
+    starts = [
+        head_of(target=f"{alice.children}?watch=1"),
+        head_of(table, target=f"{alice.children}?watch=1"),
+        head_of(target=f"{alice.children}?watch=1&resourceVersion={version}"),
+    ]
+    async with ClientConnections(client) as attackers:
+        # handshakes have a test of their own
+        connections = await attackers.open(1200, reading=False)
+        with measured_cost(replica) as cost:
+            for third, start in enumerate(starts):
+                await send_all(connections[third::3], start)
+            await asyncio.to_thread(wait_until, "all are open", lambda: open_watches(replica) >= 1200)
+            change, kind = {"metadata": {"annotations": {"text": "y" * 250_000}}}, "application/merge-patch+json"
+            changed = await asyncio.to_thread(lambda: client.request("PATCH", path, change, content_type=kind))
+            assert changed.status == 200
+            later = await asyncio.to_thread(lambda: client.request("PATCH", path, {}, content_type=kind))
+            assert later.status == 200
+    assert_cheap(cost, "1,200 watches")
+
+
+def open_watches(replica: Replica) -> int:
+    lines = replica.client().get("/metrics").content.decode().splitlines()
+    [line] = [each for each in lines if each.startswith("apiserver_registered_watchers") and '"tenants"' in each]
+    return int(float(line.rpartition(" ")[2]))
 
 
 async def test_stalled_bodies_of_one_user_are_cheap(replica: Replica, alice: TenantAdmin, bob: TenantAdmin) -> None:

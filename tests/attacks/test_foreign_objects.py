@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.attacks.two_tenants import TenantAdmin
-from tests.e2e.support.clusters import E2eCluster, KubeCluster
+from tests.attacks.support.two_tenants import TenantAdmin
+from tests.e2e.support.clusters.cluster import E2eCluster
+from tests.e2e.support.clusters.kube import KubeCluster
 from tests.e2e.support.gateways import CERT_MANAGER, COLLECTIONS, DNS01, GATEWAY_API, LABEL, Gateways, Object, path
 from tests.e2e.support.tenants import Tenants
 
@@ -38,7 +39,7 @@ NEEDED_OBJECTS: list[tuple[str, str, Object, Object]] = [
 
 @pytest.fixture
 def foo(gateways: Gateways) -> str:
-    return gateways.create_namespace("m-foo")
+    return gateways.create_owner()
 
 
 def _with_our_labels(gateways: Gateways, foo: str) -> Object:
@@ -72,7 +73,7 @@ def test_a_foreign_object_that_looks_like_ours_is_not_taken_over(
     needed_object: tuple[str, str, Object, Object],
     disguise: Callable[[Gateways, str], Object],
 ) -> None:
-    """The uid decides about ownership; names, labels and field managers do not."""
+    """The uid decides about ownership; names, labels and field managers do not (R-379)."""
     plural, name, spec, mode = needed_object
     version, kind = COLLECTIONS[plural]
     metadata = {"name": name, **disguise(gateways, foo)}
@@ -130,7 +131,8 @@ def test_foreign_secrets_in_a_workload_namespace_are_not_touched(
 
 def test_a_second_tenantgateway_does_not_contend_for_an_attached_namespace(gateways: Gateways, foo: str) -> None:
     """The first one keeps the namespace; the second one gets a condition, and writes nothing to the namespace."""
-    rival, harbor = gateways.create_namespace("z-rival"), gateways.create_namespace("cozy-harbor")
+    rival = gateways.create_owner("tenant-rival", "rival.example")
+    harbor = gateways.create_namespace("cozy-harbor")
     gateways.create_tenantgateway(foo, APEX, attachedNamespaces=[harbor])
     gateways.wait_until("harbor is attached", lambda: gateways.attachment(harbor) == (foo, foo))
     gateways.create_tenantgateway(rival, "rival.example", attachedNamespaces=[harbor])
@@ -249,12 +251,18 @@ def test_invalid_hostnames_of_routes_create_no_objects(gateways: Gateways, foo: 
 
 def account_may(client: Any, verb: str, group: str, resource: str, namespace: str = "") -> bool:
     """True if our server's service account may do this, in all namespaces if none is named."""
+    return bool(_review(client, verb, group, resource, namespace)["allowed"])
+
+
+def _review(client: Any, verb: str, group: str, resource: str, namespace: str = "") -> Object:
+    """What kube-apiserver says of a request of our server's service account."""
     attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace}
     spec = {"user": "system:serviceaccount:cozy-system:tenant-apiserver", "resourceAttributes": attributes}
     groups = ["system:serviceaccounts", "system:serviceaccounts:cozy-system", "system:authenticated"]
     body = {"spec": {**spec, "groups": groups}}
     answer = client.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body).expect(201)
-    return bool(answer["status"]["allowed"])
+    status: Object = answer["status"]
+    return status
 
 
 def test_the_service_account_may_write_only_what_the_controllers_need(kube: KubeCluster) -> None:
@@ -276,12 +284,22 @@ def test_the_service_account_may_write_only_what_the_controllers_need(kube: Kube
     ):
         for verb in ("create", "update", "patch", "delete"):
             assert not account_may(client, verb, group, resource), (verb, resource)
-    for verb in ("get", "list", "update", "patch", "delete"):
-        assert not account_may(client, verb, "", "secrets", "kube-system"), verb
     # without these, kube-apiserver compares the rules of a Role with the account's own
     for verb in ("escalate", "bind"):
         assert not account_may(client, verb, "rbac.authorization.k8s.io", "roles"), verb
     assert account_may(client, "create", "gateway.networking.k8s.io", "gateways", "tenant-x")
+
+
+def test_the_service_account_reads_secrets_of_others_by_a_component_alone(kube: KubeCluster) -> None:
+    """The tests' cluster has the component. Nothing that every installation has gives any of these rights."""
+    client = kube.client()
+    by_component = 'RBAC: allowed by ClusterRoleBinding "tenant-apiserver:tenantsecrets" of '
+    for namespace in ("kube-system", "default", "tenant-x", ""):
+        for verb in ("get", "list", "watch", "update", "delete"):
+            found = _review(client, verb, "", "secrets", namespace)
+            assert not found["allowed"] or found["reason"].startswith(by_component), (verb, namespace, found)
+        for verb in ("patch", "deletecollection"):
+            assert not account_may(client, verb, "", "secrets", namespace), (verb, namespace)
 
 
 def test_a_tenantgateway_cannot_change_the_gateway_label_of_a_workload_namespace(

@@ -13,22 +13,21 @@ from typing import Any
 
 import pytest
 
-from tests.attacks.two_tenants import TenantAdmin
-from tests.e2e.support.clusters import E2eCluster
+from tests.attacks.support.two_tenants import TenantAdmin
+from tests.e2e.support.clusters.cluster import E2eCluster
 from tests.e2e.support.gateways import DNS01, HOST_LABEL, LABEL, Gateways, Object, path
-from tests.e2e.support.pace import Pace
+from tests.e2e.support.http.pace import Pace
 from tests.e2e.support.tenants import Tenants
 
 APEX = "foo.example.com"
 MERGE = "application/merge-patch+json"
 MAX_SECONDS = 1.0
 ROUNDS = 3
-GRANTS = "/apis/gateway.networking.k8s.io/v1beta1/namespaces/{}/referencegrants"
 
 
 @pytest.fixture
 def foo(gateways: Gateways) -> str:
-    return gateways.create_namespace("m-foo")
+    return gateways.create_owner()
 
 
 def serves(gateways: Gateways, namespace: str, hostname: str) -> bool:
@@ -47,52 +46,48 @@ def values_of_field(document: Any, field: str) -> Iterator[Any]:
             yield from values_of_field(each, field)
 
 
-def create_reference_grant(gateways: Gateways, namespace: str, kind: str, guest: str, target_kind: str) -> None:
-    """Lets objects of `kind` in the namespace `guest` refer to core objects of `target_kind` in `namespace`."""
-    grant = {
-        "apiVersion": "gateway.networking.k8s.io/v1beta1",
-        "kind": "ReferenceGrant",
-        "metadata": {"name": "all"},
-        "spec": {
-            "from": [{"group": "gateway.networking.k8s.io", "kind": kind, "namespace": guest}],
-            "to": [{"group": "", "kind": target_kind}],
-        },
-    }
-    gateways.client.request("POST", GRANTS.format(namespace), grant).expect(201)
+def foreign_secrets(gateways: Gateways, namespace: str) -> set[tuple[str, str]]:
+    """Namespace and name of the Secrets of other namespaces that the listeners refer to."""
+    listeners = gateways.get("gateways", namespace)["spec"]["listeners"]
+    references = [each for found in values_of_field(listeners, "certificateRefs") for each in found or ()]
+    return {(each["namespace"], each["name"]) for each in references if each.get("namespace", namespace) != namespace}
 
 
-def test_a_gateway_refers_only_to_secrets_of_its_own_namespace(gateways: Gateways, foo: str) -> None:
-    """The namespace of a reference is dropped or rejected, and the listeners refer to no other namespace."""
+def test_a_gateway_uses_no_secret_of_a_namespace_that_has_not_consented(gateways: Gateways, foo: str) -> None:
+    """Neither does a grant for another kind, Secret or namespace help. What the Gateway had before, stays."""
     bob = gateways.create_namespace("bob")
     secret = {"metadata": {"name": "bought"}, "type": "kubernetes.io/tls", "data": {"tls.crt": "", "tls.key": ""}}
     gateways.client.request("POST", f"/api/v1/namespaces/{bob}/secrets", secret).expect(201)
-    create_reference_grant(gateways, bob, "Gateway", foo, "Secret")
-    spec = {"apex": APEX, "certMode": "existingSecret", "wildcardSecretRef": {"name": "bought", "namespace": bob}}
-    body = {
-        "apiVersion": "gateway.cozystack.io/v1alpha1",
-        "kind": "TenantGateway",
-        "metadata": {"name": "cozystack"},
-        "spec": spec,
-    }
-    answer = gateways.client.request("POST", path("tenantgateways", foo), body)
-    assert answer.status in (201, 400, 422), answer.body
-    if answer.status == 201:
-        assert "namespace" not in answer.json()["spec"]["wildcardSecretRef"]
-    else:
-        gateways.create_tenantgateway(foo, APEX, certMode="existingSecret", wildcardSecretRef={"name": "bought"})
+    gateways.create_tenantgateway(foo, APEX, certMode="existingSecret", wildcardSecretRef={"name": "own"})
     gateways.wait_until("the apex has a listener", partial(serves, gateways, foo, APEX))
-    listeners = gateways.get("gateways", foo)["spec"]["listeners"]
-    references = [each for found in values_of_field(listeners, "certificateRefs") for each in found]
-    assert references
-    assert all(each.get("namespace") in (None, foo) for each in references)
-    for bad in (f"{bob}/bought", f"../{bob}/bought", f"bought.{bob}"):
-        changed = {"spec": {"wildcardSecretRef": {"name": bad}}}
-        gateways.client.request("PATCH", path("tenantgateways", foo, "cozystack"), changed, content_type=MERGE)
-        gateways.wait_until("the change is observed", partial(_is_observed, gateways, foo))
-        now = gateways.get("gateways", foo)["spec"]["listeners"]
-        assert all(
-            each.get("namespace") in (None, foo) for found in values_of_field(now, "certificateRefs") for each in found
-        )
+    gateways.create_grant(bob, "routes", "HTTPRoute", foo, "Secret")
+    gateways.create_grant(bob, "other", "Gateway", foo, "Secret", "other")
+    gateways.create_grant(bob, "guests", "Gateway", bob, "Secret")
+    gateways.create_grant(foo, "own", "Gateway", foo, "Secret")
+    changed = {"spec": {"wildcardSecretRef": {"name": "bought", "namespace": bob}}}
+    gateways.patch("tenantgateways", foo, "cozystack", changed)
+    gateways.wait_until("the refusal is told", lambda: gateways.ready_reason(foo) == "RefNotPermitted")
+    assert foreign_secrets(gateways, foo) == set()
+    assert serves(gateways, foo, APEX)
+    gateways.create_grant(bob, "bought", "Gateway", foo, "Secret", "bought")
+    gateways.wait_until("the Secret is used", lambda: foreign_secrets(gateways, foo) == {(bob, "bought")})
+    gateways.delete("referencegrants", bob, "bought")
+    gateways.wait_until("the revocation is told", lambda: gateways.ready_reason(foo) == "RefNotPermitted")
+
+
+def test_the_name_of_a_secret_is_no_path(gateways: Gateways, foo: str) -> None:
+    bob = gateways.create_namespace("bob")
+    gateways.create_tenantgateway(foo, APEX, certMode="existingSecret", wildcardSecretRef={"name": "own"})
+    target = path("tenantgateways", foo, "cozystack")
+    for bad in ({"name": f"{bob}/bought"}, {"name": f"../{bob}/bought"}, {"namespace": f"{bob}/secrets"}):
+        answer = gateways.client.request("PATCH", target, {"spec": {"wildcardSecretRef": bad}}, content_type=MERGE)
+        assert answer.status == 422, answer.body
+    # a name with a dot is one name, in the Gateway's own namespace
+    dotted = {"spec": {"wildcardSecretRef": {"name": f"bought.{bob}"}}}
+    gateways.patch("tenantgateways", foo, "cozystack", dotted)
+    gateways.wait_until("the change is observed", partial(_is_observed, gateways, foo))
+    gateways.wait_until("the apex has a listener", partial(serves, gateways, foo, APEX))
+    assert foreign_secrets(gateways, foo) == set()
 
 
 def _is_observed(gateways: Gateways, namespace: str) -> bool:
@@ -129,7 +124,7 @@ def test_an_issuer_refers_only_to_secrets_of_its_own_namespace(gateways: Gateway
 def test_a_foreign_attachment_list_does_not_attach_a_namespace(
     cluster: E2eCluster, alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants, gateways: Gateways, foo: str
 ) -> None:
-    """Neither does a ReferenceGrant, which the controllers ignore, nor a route by itself."""
+    """R-360, R-375, R-377: neither does a ReferenceGrant, which is no consent to attachment, nor a route by itself."""
     tenants.patch(bob.tenant, {"spec": {"gateway": True}})
     gateways.wait_until(
         "bob's namespace has its own Gateway", lambda: gateways.attachment(bob.namespace)[0] == bob.namespace
@@ -138,7 +133,7 @@ def test_a_foreign_attachment_list_does_not_attach_a_namespace(
     gateways.wait_until("the conflict is reported", lambda: "AttachedElsewhere" in gateways.conditions(foo))
     assert gateways.attachment(bob.namespace) == (bob.namespace, None)
     # alice points a route at bob's Gateway, with a grant in her own namespace
-    create_reference_grant(gateways, alice.namespace, "HTTPRoute", alice.namespace, "Service")
+    gateways.create_grant(alice.namespace, "all", "HTTPRoute", alice.namespace, "Service")
     host = tenants.wait_until_settled(bob.tenant)["status"]["host"]["value"]
     hostname = f"alice.{host}"
     before = gateways.attachment(alice.namespace)

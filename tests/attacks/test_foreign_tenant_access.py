@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.attacks.two_tenants import TenantAdmin
+from tests.attacks.support.two_tenants import TenantAdmin
 from tests.e2e.support.applying import APPLY, MERGE, configuration
-from tests.e2e.support.clusters import E2eCluster, tenants_path
-from tests.e2e.support.https_client import Client, Response
+from tests.e2e.support.clusters.cluster import E2eCluster, tenants_path
+from tests.e2e.support.http.https_client import Client, Response
 from tests.e2e.support.peer_lessons import JSON_PATCH
 from tests.e2e.support.tenants import Object, Tenants, manifest
 from tests.e2e.support.visibility import NAMESPACES, PARTIAL, TABLE, list_names
@@ -65,6 +65,7 @@ def requests_by_name(bob: TenantAdmin) -> Iterator[tuple[str, str, Any, str]]:
         yield "PATCH", f"{one}/{subresource}", {"spec": spec}, MERGE
 
 
+@pytest.mark.lasting("alice", "bob")
 def test_requests_for_a_foreign_tenant_by_name_are_forbidden(
     alice: TenantAdmin, bob: TenantAdmin, hidden_tenant: HiddenTenant, tenants: Tenants
 ) -> None:
@@ -120,6 +121,7 @@ def list_queries(hidden_tenant: HiddenTenant) -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.parametrize("accept", [JSON, TABLE, PARTIAL])
+@pytest.mark.lasting("alice", "bob")
 def test_no_list_shows_a_foreign_tenant(alice: TenantAdmin, hidden_tenant: HiddenTenant, accept: str) -> None:
     """Lists are empty in every representation and for every selector, and their metadata counts nothing."""
     for path in (tenants_path(), tenants_path(hidden_tenant.bob.namespace), NAMESPACES):
@@ -172,6 +174,7 @@ WATCH_STARTS = [
 
 @pytest.mark.parametrize("start", WATCH_STARTS)
 @pytest.mark.parametrize("accept", [JSON, TABLE, PARTIAL_OBJECT])
+@pytest.mark.lasting("alice", "bob")
 def test_no_watch_shows_a_foreign_tenant(
     alice: TenantAdmin,
     bob: TenantAdmin,
@@ -182,12 +185,14 @@ def test_no_watch_shows_a_foreign_tenant(
 ) -> None:
     query = {**start, "labelSelector": "word!=x"}
 
+    value = str(uuid.uuid4())
+
     def change_both() -> None:
         _annotate_child(tenants, bob)
-        _annotate_child(tenants, alice)
+        _annotate_child(tenants, alice, value)
 
     # the watch works: alice's own Tenant is in it
-    events = _read_watch(alice.client, tenants_path(), query, accept, change_both, until=f"changed-{alice.secret}")
+    events = _read_watch(alice.client, tenants_path(), query, accept, change_both, until=value)
     assert hidden_tenant.is_absent_from(events)
     # a watch in which she sees nothing, of two seconds
     query["timeoutSeconds"] = "2"
@@ -195,8 +200,8 @@ def test_no_watch_shows_a_foreign_tenant(
     assert hidden_tenant.is_absent_from(events)
 
 
-def _annotate_child(tenants: Tenants, party: TenantAdmin) -> None:
-    change = {"metadata": {"annotations": {"changed": f"changed-{party.secret}-{uuid.uuid4()}"}}}
+def _annotate_child(tenants: Tenants, party: TenantAdmin, value: str = "") -> None:
+    change = {"metadata": {"annotations": {"changed": f"changed-{party.secret}-{value or uuid.uuid4()}"}}}
     tenants.patch(party.child, change, party.namespace)
 
 
@@ -223,17 +228,20 @@ def _read_watch(
     return str(received)
 
 
+@pytest.mark.lasting("alice", "bob")
 def test_a_watch_from_the_version_of_a_foreign_tenant_does_not_show_it(
     alice: TenantAdmin, bob: TenantAdmin, hidden_tenant: HiddenTenant, tenants: Tenants
 ) -> None:
     _annotate_child(tenants, bob)
     query = {"resourceVersion": hidden_tenant.version}
     for accept in (JSON, TABLE, PARTIAL_OBJECT):
-        annotate = partial(_annotate_child, tenants, alice)
-        events = _read_watch(alice.client, tenants_path(), query, accept, annotate, until=f"changed-{alice.secret}")
+        value = str(uuid.uuid4())
+        annotate = partial(_annotate_child, tenants, alice, value)
+        events = _read_watch(alice.client, tenants_path(), query, accept, annotate, until=value)
         assert hidden_tenant.is_absent_from(events)
 
 
+@pytest.mark.lasting("alice", "bob")
 def test_the_version_of_a_list_does_not_reveal_where_a_change_was_made(
     alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants, unique: str
 ) -> None:
@@ -253,6 +261,7 @@ def test_the_version_of_a_list_does_not_reveal_where_a_change_was_made(
         assert int(versions().pop()) >= int(last)
 
 
+@pytest.mark.lasting("alice", "bob")
 def test_kubectl_shows_only_visible_tenants(
     cluster: E2eCluster, alice: TenantAdmin, bob: TenantAdmin, hidden_tenant: HiddenTenant
 ) -> None:
@@ -267,6 +276,7 @@ def test_kubectl_shows_only_visible_tenants(
     assert hidden_tenant.is_absent_from(denied.stdout + denied.stderr, named_by_caller=True)
 
 
+@pytest.mark.lasting("alice", "bob")
 def test_foreign_tenants_cannot_be_deleted_in_bulk(alice: TenantAdmin, bob: TenantAdmin, tenants: Tenants) -> None:
     """deletecollection is forbidden for all namespaces at once, and for alice in bob's namespace."""
     answers: dict[str, Response] = {

@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from apiserver.tls.certificates import make_ca, make_client
-from tests.attacks.proxied_replica import Replica
-from tests.e2e.support.clusters import ROOT, E2eCluster, KubeCluster, tenants_path
-from tests.e2e.support.control_plane import FRONT_PROXY
-from tests.e2e.support.credentials import client_certificate_context
-from tests.e2e.support.https_client import Client, Response
-from tests.e2e.support.processes import wait_until
-from tests.e2e.support.raw_tls import RawTls
+from tests.attacks.support.proxied_replica import Replica
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.control_plane import FRONT_PROXY
+from tests.e2e.support.clusters.credentials import client_certificate_context
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import wait_until
+from tests.e2e.support.http.https_client import Client, Response
+from tests.e2e.support.http.raw_tls import RawTls
 
 ROOT_TENANT = tenants_path(ROOT, "root")
 AUTHENTICATION_CONFIGMAP = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"

@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from tests.attacks.proxied_replica import Replica
-from tests.e2e.support.clusters import ROOT, E2eCluster, KubeCluster, tenants_path
-from tests.e2e.support.https_client import Client, Response
-from tests.e2e.support.raw_tls import RawTls
+from tests.attacks.support.proxied_replica import Replica
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.http.https_client import Client, Response
+from tests.e2e.support.http.raw_tls import RawTls
 from tests.e2e.support.tenants import manifest
 
 ROOT_TENANT = tenants_path(ROOT, "root")

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from tests.attacks.two_tenants import TenantAdmin
+from tests.attacks.support.two_tenants import TenantAdmin
 from tests.e2e.support.applying import APPLY, MERGE, configuration
-from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.gateways import GATEWAY_API, Gateways, path
-from tests.e2e.support.https_client import Client, Response
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.gateways import GATEWAY_API, LABEL, Gateways, path
+from tests.e2e.support.http.https_client import Client, Response
 from tests.e2e.support.peer_lessons import JSON_PATCH, helmrelease_path
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
@@ -191,16 +191,18 @@ def test_only_one_of_many_concurrent_creations_gets_a_host(cluster: E2eCluster, 
 
 def test_suffixes_of_hostnames_are_compared_by_label(gateways: Gateways, unique: str) -> None:
     """Suffixes end at a label: `evilvictim.example` is not below `victim.example`."""
-    apex, foo = f"{unique}.example", gateways.create_namespace("m-foo")
+    apex = f"{unique}.example"
+    foo = gateways.create_owner(host=apex)
+    app = gateways.create_namespace("app", labels={LABEL: foo})
     gateways.create_tenantgateway(foo, apex)
     bad = [f"evil{apex}", f"evil-{apex}", f"{apex}.evil.example", f"x.{apex}.evil.example", "example", "*.example"]
     for number, hostname in enumerate((*bad, f"{apex.upper()}.", f".{apex}", f"x.{apex}.")):
         spec = {"parentRefs": [{"namespace": foo, "name": "cozystack", "port": 443}], "hostnames": [hostname]}
         body = {"apiVersion": GATEWAY_API, "kind": "HTTPRoute", "metadata": {"name": f"bad-{number}"}, "spec": spec}
-        answer = gateways.client.request("POST", path("httproutes", foo), body)
+        answer = gateways.client.request("POST", path("httproutes", app), body)
         # the CRD of a real cluster rejects invalid hostnames
         assert answer.status in (201, 422), answer.body
-    gateways.create_route(foo, "good", f"x.{apex}", to=foo, port=443)
+    gateways.create_route(app, "good", f"x.{apex}", to=foo, port=443)
     gateways.wait_until("the good one has a listener", lambda: f"x.{apex}" in gateways.listener_hostnames(foo))
     gateways.wait_until("a condition names the others", lambda: "HostnamesLeftOut" in gateways.conditions(foo))
     # other spellings of a hostname below the domain are the same hostname

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from tests.attacks.policy_layers import policies_installed
-from tests.attacks.two_tenants import TenantAdmin
+from tests.attacks.support.policy_layers import policies_installed
+from tests.attacks.support.two_tenants import TenantAdmin
 from tests.e2e.support.applying import APPLY, MERGE
-from tests.e2e.support.clusters import E2eCluster
+from tests.e2e.support.clusters.cluster import E2eCluster
+from tests.e2e.support.clusters.processes import wait_until
 from tests.e2e.support.gateways import LABEL, Gateways
-from tests.e2e.support.https_client import Client, Response
-from tests.e2e.support.processes import wait_until
+from tests.e2e.support.http.https_client import Client, Response
 from tests.e2e.support.tenants import Object, Tenants
 
 GROUP = "gateway.networking.k8s.io"
@@ -192,7 +192,7 @@ def test_a_route_to_a_foreign_gateway_is_not_admitted(
     """The Gateway gets no listener for the route, and its listeners do not admit the namespace, whichever section or
     port the route names."""
     own = host_of(writer, tenants)
-    victim = gateways.create_namespace("m-victim")
+    victim = gateways.create_owner("tenant-victim", "victim.example")
     gateways.create_tenantgateway(victim, "victim.example")
     gateways.create_route(victim, "mine", "www.victim.example", to=victim, port=443)
     gateways.wait_until(

@@ -11,8 +11,8 @@ from functools import partial
 
 import pytest
 
+from tests.e2e.support.clusters.processes import WaitTimeout, wait_until
 from tests.e2e.support.gateways import DNS01, GATEWAY_API, LABEL, Gateways, Object, path
-from tests.e2e.support.processes import WaitTimeout, wait_until
 
 APEX = "foo.example.com"
 WANTED = f"harbor.{APEX}"
@@ -20,7 +20,7 @@ WANTED = f"harbor.{APEX}"
 
 @pytest.fixture
 def foo(gateways: Gateways) -> str:
-    return gateways.create_namespace("m-foo")
+    return gateways.create_owner()
 
 
 def create_attached_namespace(gateways: Gateways, owner: str, prefix: str) -> str:
@@ -170,7 +170,7 @@ def _route_conditions(gateways: Gateways, namespace: str) -> list[Object]:
 
 def test_claims_at_another_gateway_do_not_interfere(gateways: Gateways, foo: str) -> None:
     """A claim at one Gateway neither takes a hostname from another Gateway nor wins one there."""
-    bar = gateways.create_namespace("a-bar")
+    bar = gateways.create_owner("tenant-bar")
     first = create_attached_namespace(gateways, bar, "a-team")
     for namespace in (foo, bar):
         gateways.create_tenantgateway(namespace, APEX)
@@ -180,7 +180,9 @@ def test_claims_at_another_gateway_do_not_interfere(gateways: Gateways, foo: str
         gateways.wait_until("each Gateway serves the hostname", partial(_serves, gateways, namespace))
     wait_until_processed(gateways, foo)
     assert gateways.conflict_message(foo, "harbor") == gateways.conflict_message(first, "harbor") == ""
-    # one route that claims at both Gateways loses only where the other route is smaller
+    # one route that claims at both Gateways loses only where the other route is smaller: its namespace is admitted by
+    # its own Gateway as the owner's, and by the other because of its label
+    gateways.patch_labels(foo, {LABEL: bar})
     refs = [{"namespace": to, "name": "cozystack", "port": 443} for to in (foo, bar)]
     gateways.create("httproutes", foo, "z-both", {"parentRefs": refs, "hostnames": [WANTED]})
     gateways.wait_until("it loses at the second Gateway", partial(lost_to, gateways, foo, f"{first}/harbor", "z-both"))

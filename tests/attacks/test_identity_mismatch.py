@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.attacks.two_tenants import TenantAdmin, without_controller_fields
+from tests.attacks.support.two_tenants import TenantAdmin, without_controller_fields
 from tests.e2e.support.applying import APPLY, MERGE, configuration
-from tests.e2e.support.clusters import E2eCluster, tenants_path
-from tests.e2e.support.https_client import Response
+from tests.e2e.support.clusters.cluster import E2eCluster, tenants_path
+from tests.e2e.support.http.https_client import Response
 from tests.e2e.support.peer_lessons import JSON_PATCH
 from tests.e2e.support.tenants import Object, Tenants, manifest
 

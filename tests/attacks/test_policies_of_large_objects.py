@@ -9,15 +9,23 @@ from typing import Any
 
 import pytest
 
-from tests.attacks.load_probe import Bystander, measure_impact
-from tests.attacks.two_tenants import TenantAdmin
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, KubeCluster, tenants_path
-from tests.e2e.support.https_client import Response
-from tests.e2e.support.policies import Policies, configmap
-from tests.e2e.support.processes import wait_until
+from tests.attacks.support.load_probe import Bystander, measure_impact
+from tests.attacks.support.two_tenants import TenantAdmin
+from tests.e2e.support.admission.policies import Policies, configmap
+from tests.e2e.support.admission.webhook_server import WebhookServer
+from tests.e2e.support.admission.webhooks import (
+    DENIAL_MESSAGE,
+    DENIED,
+    HOOK,
+    Webhooks,
+    configmap_resource,
+    tenant_resource,
+)
+from tests.e2e.support.clusters.cluster import PATIENCE, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import wait_until
+from tests.e2e.support.http.https_client import Response
 from tests.e2e.support.tenants import manifest
-from tests.e2e.support.webhook_server import WebhookServer
-from tests.e2e.support.webhooks import DENIAL_MESSAGE, DENIED, HOOK, Webhooks, configmap_resource, tenant_resource
 
 
 def _harmless(entries: int) -> dict[str, str]:

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.attacks.two_tenants import TenantAdmin
+from tests.attacks.support.two_tenants import TenantAdmin
 from tests.e2e.support.applying import APPLY, MERGE, configuration
-from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Client, Response
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.http.https_client import Client, Response
 from tests.e2e.support.peer_lessons import JSON_PATCH
 from tests.e2e.support.tenants import Object, Tenants, manifest
 

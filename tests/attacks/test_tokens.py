@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from multidict import CIMultiDict
 
-from tests.attacks.proxied_replica import ClusterRequest, FakeResponse, Replica
-from tests.attacks.two_tenants import ROLE, TenantAdmin
-from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Client
-from tests.e2e.support.processes import wait_until
+from tests.attacks.support.proxied_replica import ClusterRequest, FakeResponse, Replica
+from tests.attacks.support.two_tenants import ROLE, TenantAdmin
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.processes import wait_until
+from tests.e2e.support.http.https_client import Client
 from tests.e2e.support.tenants import Tenants
 from tests.e2e.support.visibility import RbacObjects, wait_until_listed
 

@@ -7,6 +7,7 @@ their answers (API-1 to API-4, API-18, API-28); these tests look at the stored o
 from __future__ import annotations
 
 import json
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,15 +16,15 @@ from typing import Any
 
 import pytest
 
-from tests.attacks.admission_recorder import RECORDERS, AdmissionRecorder, is_denied_by_recorder
-from tests.attacks.proxied_replica import ClusterRequest, Replica
-from tests.attacks.two_tenants import TenantAdmin, without_controller_fields
+from tests.attacks.support.admission_recorder import RECORDERS, AdmissionRecorder, is_denied_by_recorder
+from tests.attacks.support.proxied_replica import ClusterRequest, Replica
+from tests.attacks.support.two_tenants import TenantAdmin, create_tenant_admin, without_controller_fields
+from tests.e2e.support.admission.policies import Policies
 from tests.e2e.support.applying import APPLY, MERGE, configuration
-from tests.e2e.support.clusters import E2eCluster, tenants_path
-from tests.e2e.support.https_client import Client, Response
+from tests.e2e.support.clusters.cluster import E2eCluster, tenants_path
+from tests.e2e.support.clusters.processes import wait_until
+from tests.e2e.support.http.https_client import Client, Response
 from tests.e2e.support.peer_lessons import JSON_PATCH
-from tests.e2e.support.policies import Policies
-from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 ENABLE_ETCD = [{"op": "replace", "path": "/spec/etcd", "value": True}]
@@ -123,6 +124,7 @@ def _version(client: Client, path: str) -> int:
     return int(answer.json()["metadata"]["resourceVersion"]) if answer.status == 200 else 0
 
 
+@pytest.mark.lasting("alice")
 def test_wrong_preconditions_and_versions_are_conflicts(alice: TenantAdmin, tenants: Tenants) -> None:
     """The response is Kubernetes' 409, and the object is unchanged."""
     tenant = tenants.wait_until_settled(alice.child, alice.namespace)
@@ -258,34 +260,41 @@ def test_admission_sees_each_deletion_of_a_collection(
     assert sorted(recorder.recorded_operations(answer)) == [f"DELETE {name}" for name in names]
 
 
+@pytest.fixture(scope="module", params=RECORDERS)
+def denied(request: pytest.FixtureRequest, cluster: E2eCluster) -> Iterator[TenantAdmin]:
+    """An administrator in whose namespace admission denies every write."""
+    created = Tenants(cluster)
+    admin = create_tenant_admin(cluster, created, f"denied-{uuid.uuid4().hex[:8]}")
+    created.wait_until_settled(admin.child, admin.namespace)
+    with RECORDERS[request.param](cluster, admin.namespace) as recorder, recorder.denying():
+        yield admin
+    created.clean_up()
+
+
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_write_denied_by_admission_is_not_stored(
-    alice: TenantAdmin, tenants: Tenants, recorder: AdmissionRecorder, verb: str
-) -> None:
-    before = tenants.wait_until_settled(alice.child, alice.namespace)
-    with recorder.denying():
-        for write in (VERBS[verb], as_dry_run(VERBS[verb])):
-            assert is_denied_by_recorder(write(alice.client, alice.namespace, alice.child)), verb
+def test_a_write_denied_by_admission_is_not_stored(denied: TenantAdmin, tenants: Tenants, verb: str) -> None:
+    alice, before = denied, tenants.get(denied.child, denied.namespace)
+    for write in (VERBS[verb], as_dry_run(VERBS[verb])):
+        assert is_denied_by_recorder(write(alice.client, alice.namespace, alice.child)), verb
     assert without_controller_fields(tenants.get(alice.child, alice.namespace)) == without_controller_fields(before)
     listed = tenants.client.get(alice.children).expect(200)["items"]
     assert [item["metadata"]["name"] for item in listed] == [alice.child]
 
 
-def test_no_subresource_or_spelling_bypasses_admission(alice: TenantAdmin, recorder: AdmissionRecorder) -> None:
+def test_no_subresource_or_spelling_bypasses_admission(denied: TenantAdmin) -> None:
     """A request in another spelling of the path, or to a subresource, either fails or is denied by admission."""
-    body, query = manifest(alice.child, alice.namespace, spec={"etcd": True}), {"fieldManager": "x"}
-    with recorder.denying():
-        for path in (
-            f"{alice.child_path}/status",
-            f"{alice.child_path}/",
-            alice.child_path.replace("/tenants/", "/tenants//"),
-            alice.child_path.replace("v1alpha1", "v1"),
-            alice.child_path.replace("tenants/", "Tenants/"),
-            alice.child_path.replace("apps.cozystack.io", "APPS.cozystack.io"),
-        ):
-            for method, kind in (("PUT", _JSON), ("PATCH", MERGE), ("PATCH", APPLY), ("DELETE", _JSON)):
-                answer = alice.client.request(method, path, body, query=query, content_type=kind)
-                assert answer.status >= 300, (method, path, answer.body)
+    body, query = manifest(denied.child, denied.namespace, spec={"etcd": True}), {"fieldManager": "x"}
+    for path in (
+        f"{denied.child_path}/status",
+        f"{denied.child_path}/",
+        denied.child_path.replace("/tenants/", "/tenants//"),
+        denied.child_path.replace("v1alpha1", "v1"),
+        denied.child_path.replace("tenants/", "Tenants/"),
+        denied.child_path.replace("apps.cozystack.io", "APPS.cozystack.io"),
+    ):
+        for method, kind in (("PUT", _JSON), ("PATCH", MERGE), ("PATCH", APPLY), ("DELETE", _JSON)):
+            answer = denied.client.request(method, path, body, query=query, content_type=kind)
+            assert answer.status >= 300, (method, path, answer.body)
 
 
 def test_admission_sees_writes_of_our_controllers(cluster: E2eCluster, alice: TenantAdmin, tenants: Tenants) -> None:

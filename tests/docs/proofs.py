@@ -72,7 +72,7 @@ def _functions(
 
 
 def problem(item: str, proof: str, root: Path, *, may_go_without: Mapping[str, str]) -> str:
-    """What is wrong with an item's proof, '' if nothing is."""
+    """Describes the fault in an item's proof, '' if there is none."""
     if proof == "open":
         return "open"
     if proof.startswith(WHY_NOT):

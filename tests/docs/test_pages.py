@@ -18,7 +18,9 @@ CODE_PATH = re.compile(
 LINK = re.compile(r"\]\((?!http)([^)#]+)")
 
 
-@pytest.mark.parametrize("flag", sorted({flag.name for flag in (*options._COMMON, *options._SERVE)}))
+@pytest.mark.parametrize(
+    "flag", sorted({flag.name for flag in (*options._COMMON, *options._HELMRELEASES, *options._SERVE)})
+)
 def test_every_flag_of_serve_is_told(flag: str) -> None:
     assert f"`{flag}`" in (ROOT / "docs" / "install.md").read_text()
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import E2eCluster
-from tests.e2e.support.webhook_server import WebhookServer
-from tests.e2e.support.webhooks import AdmittedResource, Webhooks, configmap_resource, tenant_resource
+from tests.e2e.support.admission.webhook_server import WebhookServer
+from tests.e2e.support.admission.webhooks import AdmittedResource, Webhooks, configmap_resource, tenant_resource
+from tests.e2e.support.clusters.cluster import E2eCluster
 
 
 @pytest.fixture(scope="session")

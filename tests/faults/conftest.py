@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import E2eCluster, EmbeddedCluster
-from tests.faults.sizes import size
+from tests.e2e.support.clusters.cluster import E2eCluster
+from tests.e2e.support.clusters.embedded import EmbeddedCluster
+from tests.faults.support.sizes import size
 from tests.server_fixtures import started_cluster
 
 _HERE = Path(__file__).parent
@@ -21,13 +22,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(size(short=300, full=3600)))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def running_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E2eCluster]:
-    with started_cluster(request.param, tmp_path_factory.mktemp(request.param)) as running:
+    with started_cluster(request.param, tmp_path_factory) as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(running_cluster: E2eCluster) -> E2eCluster:
     return running_cluster
 

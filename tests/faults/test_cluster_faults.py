@@ -10,16 +10,17 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, KubeCluster, tenants_path
-from tests.e2e.support.https_client import Response
-from tests.e2e.support.pace import Pace
-from tests.e2e.support.processes import wait_until
+from tests.e2e.support.clusters.cluster import PATIENCE, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import wait_until
+from tests.e2e.support.http.https_client import Response
+from tests.e2e.support.http.pace import Pace
 from tests.e2e.support.tenants import manifest
-from tests.faults import faulty_proxy as faulty_proxy
-from tests.faults.faulty_proxy import FaultyProxy
-from tests.faults.reflector import Reflector
-from tests.faults.server_behind_proxy import PROXIED_SERVER, RELEASES, ProxiedServer, started_proxied_server
-from tests.faults.sizes import size
+from tests.faults.support import faulty_proxy
+from tests.faults.support.faulty_proxy import FaultyProxy
+from tests.faults.support.reflector import Reflector
+from tests.faults.support.server_behind_proxy import PROXIED_SERVER, RELEASES, ProxiedServer, started_proxied_server
+from tests.faults.support.sizes import size
 
 MERGE = "application/merge-patch+json"
 # reads are served from memory
@@ -28,12 +29,14 @@ READ_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class FaultScenario:
-    """A fault of the cluster: how it starts, which statuses a write may get meanwhile, and whether reads carry a
-    Warning that they may be stale."""
+    """A fault of the cluster: how it starts, which statuses a write may get meanwhile, whether reads carry a Warning
+    that they may be stale, and whether the client repeats a write that gets 429, while a server lists the cluster
+    anew."""
 
     start: Callable[[FaultyProxy], AbstractContextManager[None]]
     write_statuses: frozenset[int]
     reads_warn: bool = True
+    repeats: bool = False
 
 
 def injected(
@@ -57,7 +60,7 @@ SCENARIOS = [
         FaultScenario(lambda proxy: proxy.truncating(PROXIED_SERVER), frozenset({503})), id="truncated bodies"
     ),
     pytest.param(
-        FaultScenario(injected(faulty_proxy.expire_watches), frozenset({201}), reads_warn=False),
+        FaultScenario(injected(faulty_proxy.expire_watches), frozenset({201}), reads_warn=False, repeats=True),
         id="410 for every watch",
     ),
 ]
@@ -118,6 +121,8 @@ def test_the_cache_equals_the_cluster_after_a_fault(
             change_everything(proxied, names)
             time.sleep(size(short=1.5, full=30.0))
             check_reads(proxied, names[0])
+            if scenario.repeats:
+                check_write(proxied, scenario, f"{unique}x")
         wait_until(
             "the cache equals the cluster", proxied.cache_equals_cluster, seconds=PATIENCE, processes=[proxied.process]
         )
@@ -130,7 +135,7 @@ def test_the_cache_equals_the_cluster_after_a_fault(
         assert reflector.inconsistencies == []
     finally:
         reflector.stop()
-        for name in (names[0], names[2], f"{unique}w"):
+        for name in (names[0], names[2], f"{unique}w", f"{unique}x"):
             proxied.cluster_client.request("DELETE", f"{RELEASES}/namespaces/{ROOT}/helmreleases/tenant-{name}")
     wait_until("reads have no warning", lambda: not proxied.client.get(tenants_path(ROOT)).warnings, seconds=PATIENCE)
     assert "Traceback" not in proxied.process.log()
@@ -141,12 +146,18 @@ def check_reads_and_writes(proxied: ProxiedServer, scenario: FaultScenario, new:
         path = tenants_path(ROOT, existing)
         wait_until("reads have a warning", lambda: proxied.client.get(path).warnings, seconds=PATIENCE)
     check_reads(proxied, existing)
-    answer = proxied.client.request("POST", tenants_path(ROOT), manifest(new))
+    check_write(proxied, scenario, new)
+
+
+def check_write(proxied: ProxiedServer, scenario: FaultScenario, new: str) -> None:
+    send = proxied.client.request_with_retries if scenario.repeats else proxied.client.request
+    answer = send("POST", tenants_path(ROOT), manifest(new))
     assert answer.status in scenario.write_statuses, answer.content
     if answer.status != 201:
         status = answer.json()
         assert (status["kind"], status["status"]) == ("Status", "Failure")
         assert status["message"]
+        # a stored object would be sent again
         assert answer.status == 500 or int(answer.headers["Retry-After"]) >= 1
 
 

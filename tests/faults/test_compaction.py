@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, KubeCluster, tenants_path
-from tests.e2e.support.processes import wait_until
+from tests.e2e.support.clusters.cluster import PATIENCE, ROOT, tenants_path
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import wait_until
 from tests.e2e.support.tenants import manifest
-from tests.faults.reflector import Reflector
-from tests.faults.server_behind_proxy import PROXIED_SERVER, is_ready, started_proxied_server
+from tests.faults.support.reflector import Reflector
+from tests.faults.support.server_behind_proxy import PROXIED_SERVER, is_ready, started_proxied_server
 
 
 def release_path(name: str) -> str:

@@ -13,13 +13,14 @@ import pytest
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
+from apiserver.patch.media_types import MERGE_PATCH
 from registry.cluster.client import HttpClusterClient
 from registry.cluster.informer import Informer
-from registry.cluster.interface import CONFIGMAPS, MERGE_PATCH
+from registry.cluster.interface import CONFIGMAPS
 from registry.cluster.kubernetes_asyncio_shim import Configuration
-from tests.e2e.support.clusters import EmbeddedCluster
-from tests.faults.cutting_relay import REFUSED, Cut, CuttingRelay
-from tests.faults.sizes import size
+from tests.e2e.support.clusters.embedded import EmbeddedCluster
+from tests.faults.support.cutting_relay import REFUSED, Cut, CuttingRelay
+from tests.faults.support.sizes import size
 
 OBJECTS = 3
 # more than the head of a response with two events, and with three items
@@ -156,7 +157,7 @@ async def test_a_watch_cut_after_any_byte_loses_no_event(embedded: EmbeddedClust
         if b"watch=true" not in head:
             return None
         if b"sendInitialEvents" in head:
-            # the stream with initial events goes on as a watch, which has to be resumed as well
+            # the stream with initial events continues as a watch, which has to be resumed as well
             return FIRST_BYTES
         if cuts and cuts[-1] >= STREAM_BYTES:
             return None

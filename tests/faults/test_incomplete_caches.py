@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, KubeCluster, tenants_path
-from tests.e2e.support.credentials import Identity
-from tests.e2e.support.https_client import Response
-from tests.e2e.support.processes import wait_until
+from registry.names import RELEASE_SELECTOR
+from tests.e2e.support.clusters.cluster import PATIENCE, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.credentials import Identity
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import wait_until
+from tests.e2e.support.http.https_client import Response
 from tests.e2e.support.tenants import manifest
-from tests.faults.server_behind_proxy import PROXIED_SERVER, RELEASES, ProxiedServer, started_proxied_server
+from tests.faults.support.server_behind_proxy import PROXIED_SERVER, RELEASES, ProxiedServer, started_proxied_server
 from tests.faults.test_cluster_faults import helmrelease
 
 JUDGED_BY = [
@@ -67,7 +69,8 @@ def test_no_host_is_given_away_while_missed_events_are_listed(
 
     with started_proxied_server(cluster, identity, tmp_path) as server:
         with server.proxy.withholding(PROXIED_SERVER, "helmreleases"):
-            wait_until("the server lists again", lambda: server.proxy.held > 0, seconds=PATIENCE)
+            # other informers list other releases
+            wait_until("Tenants are listed again", lambda: RELEASE_SELECTOR in server.proxy.held, seconds=PATIENCE)
             host = request.getfixturevalue("taken_host")
             assert_must_retry(create(server))
             assert server.client.get(tenants_path(ROOT)).status == 200

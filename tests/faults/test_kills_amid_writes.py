@@ -14,15 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, ROOT_HOST, KubeCluster, tenants_path
-from tests.e2e.support.https_client import Client
-from tests.e2e.support.processes import Process, WaitTimeout, free_port, run_command, wait_until
-from tests.e2e.support.recording_proxy import RecordingProxy
-from tests.e2e.support.stored_data import check_integrity
-from tests.faults.failing_database_cluster import FailingDatabaseCluster
-from tests.faults.failing_database_command import MOMENTS, kill_instruction
-from tests.faults.sizes import new_seed, size
-from tests.faults.write_storm import ConfigMapKind, TenantKind, WriteStorm
+from tests.e2e.support.clusters.cluster import PATIENCE, ROOT, ROOT_HOST, tenants_path
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import Process, WaitTimeout, free_port, run_command, wait_until
+from tests.e2e.support.clusters.stored_data import check_integrity
+from tests.e2e.support.http.https_client import Client
+from tests.e2e.support.http.recording_proxy import RecordingProxy
+from tests.faults.support.failing_database_cluster import FailingDatabaseCluster
+from tests.faults.support.failing_database_command import MOMENTS, kill_instruction
+from tests.faults.support.sizes import new_seed, size
+from tests.faults.support.write_storm import ConfigMapKind, TenantKind, WriteStorm
 
 WRITERS = 6
 # the kill comes at a random commit, or request to the cluster, up to this one

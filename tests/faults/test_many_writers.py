@@ -9,10 +9,10 @@ from typing import TypeVar
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Client
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.http.https_client import Client
 from tests.e2e.support.tenants import Tenants, manifest
-from tests.faults.sizes import size
+from tests.faults.support.sizes import size
 
 T = TypeVar("T")
 

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, EmbeddedCluster, tenants_path
-from tests.e2e.support.https_client import Client
-from tests.e2e.support.pace import Pace
+from tests.e2e.support.clusters.cluster import ROOT, tenants_path
+from tests.e2e.support.clusters.embedded import EmbeddedCluster
+from tests.e2e.support.http.https_client import Client
+from tests.e2e.support.http.pace import Pace
 from tests.e2e.support.tenants import manifest
-from tests.faults.many_clients import ClientConnections, Connection, in_parallel
-from tests.faults.process_usage import memory_mib, other_descriptors
-from tests.faults.sizes import size
+from tests.faults.support.many_clients import ClientConnections, Connection, in_parallel
+from tests.faults.support.process_usage import memory_mib, other_descriptors
+from tests.faults.support.sizes import size
 
 MERGE = "application/merge-patch+json"
 MIB = 2**20

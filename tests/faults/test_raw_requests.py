@@ -15,12 +15,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, EmbeddedCluster, tenants_path
-from tests.e2e.support.https_client import Client
-from tests.e2e.support.pace import Pace
-from tests.e2e.support.processes import wait_until
-from tests.faults.process_usage import memory_mib, other_descriptors
-from tests.faults.sizes import new_seed, size
+from tests.e2e.support.clusters.cluster import ROOT, tenants_path
+from tests.e2e.support.clusters.embedded import EmbeddedCluster
+from tests.e2e.support.clusters.processes import wait_until
+from tests.e2e.support.http.https_client import Client
+from tests.e2e.support.http.pace import Pace
+from tests.faults.support.process_usage import memory_mib, other_descriptors
+from tests.faults.support.sizes import new_seed, size
 
 CLIENTS = 16
 # the server waits for the rest of an incomplete request: no response comes after this time

@@ -12,15 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, KubeCluster, tenants_path
-from tests.e2e.support.https_client import Client
-from tests.e2e.support.processes import free_port, wait_until
-from tests.faults.balancer import Balancer
-from tests.faults.reflector import Name, Object, Reflector, name_of
-from tests.faults.replicas import Replicas
-from tests.faults.server_behind_proxy import is_ready
-from tests.faults.sizes import new_seed, size
-from tests.faults.write_storm import TenantKind, WriteStorm
+from tests.e2e.support.clusters.cluster import PATIENCE, tenants_path
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import free_port, wait_until
+from tests.e2e.support.http.https_client import Client
+from tests.faults.support.balancer import Balancer
+from tests.faults.support.reflector import Name, Object, Reflector, name_of
+from tests.faults.support.replicas import Replicas
+from tests.faults.support.server_behind_proxy import is_ready
+from tests.faults.support.sizes import new_seed, size
+from tests.faults.support.write_storm import TenantKind, WriteStorm
 
 WRITERS, INFORMERS = 4, 3
 PAUSE_SECONDS = 1.0

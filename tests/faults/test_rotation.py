@@ -16,12 +16,14 @@ from typing import Any
 import pytest
 
 from apiserver.tls.certificates import KeyPair, make_ca, make_client, make_serving
-from tests.e2e.support.clusters import PATIENCE, ROOT, EmbeddedCluster, KubeCluster, tenants_path
-from tests.e2e.support.control_plane import FRONT_PROXY
-from tests.e2e.support.https_client import Client, Response
-from tests.e2e.support.pace import Pace
-from tests.e2e.support.processes import Process, free_port, run_command, wait_until
-from tests.faults.steady_requests import steady_load
+from tests.e2e.support.clusters.cluster import PATIENCE, ROOT, tenants_path
+from tests.e2e.support.clusters.control_plane import FRONT_PROXY
+from tests.e2e.support.clusters.embedded import EmbeddedCluster
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import Process, free_port, run_command, wait_until
+from tests.e2e.support.http.https_client import Client, Response
+from tests.e2e.support.http.pace import Pace
+from tests.faults.support.steady_requests import steady_load
 
 LIST = tenants_path(ROOT)
 IDENTITY = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}

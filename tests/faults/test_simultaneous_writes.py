@@ -19,18 +19,21 @@ import pytest
 
 from admission.tenant.claims.claim import EXPIRY_SECONDS
 from admission.tenant.claims.claim_lease import NAME as LEASE
+from admission.tenant.claims.unconfirmed_writes import LATE_SECONDS
 from admission.tenant.quota import validate_quota_change
+from apiserver.meta.resource import Key
 from registry.tenant.convert import to_tenant
 from registry.tenant.summary import summarize
 from registry.tenant.tree import TenantTree, effective_host
-from tests.e2e.support.clusters import PATIENCE, ROOT, ROOT_HOST, KubeCluster, tenants_path
-from tests.e2e.support.https_client import Client, Response
-from tests.e2e.support.processes import Process, free_port, run_command, wait_until
-from tests.e2e.support.recording_proxy import RecordingProxy
+from tests.e2e.support.clusters.cluster import PATIENCE, ROOT, ROOT_HOST, tenants_path
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import Process, free_port, run_command, wait_until
+from tests.e2e.support.http.https_client import Client, Response
+from tests.e2e.support.http.recording_proxy import RecordingProxy
 from tests.e2e.support.tenants import Object, Tenants, manifest
-from tests.faults.replicas import Replicas
-from tests.faults.server_behind_proxy import is_ready
-from tests.faults.sizes import is_full, new_seed, size
+from tests.faults.support.replicas import Replicas
+from tests.faults.support.server_behind_proxy import is_ready, started_proxied_server
+from tests.faults.support.sizes import is_full, new_seed, size
 
 pytestmark = pytest.mark.usefixtures("kube")
 
@@ -51,16 +54,16 @@ class Write:
     body: Object | None = None
 
     def send(self, client: Client, *, retries: int = RETRIES) -> Response:
-        for _ in range(retries):
-            answer = self.send_once(client)
-            if answer.status != 429:
-                return answer
-            time.sleep(float(answer.headers["Retry-After"]))
-        raise AssertionError(f"{retries} times 429 for {self.method} {self.path}: {answer.content!r}")
+        return client.request_with_retries(
+            self.method, self.path, self.body, content_type=self._content_type, retries=retries
+        )
 
     def send_once(self, client: Client) -> Response:
-        kind = MERGE if self.method == "PATCH" else "application/json"
-        return client.request(self.method, self.path, self.body, content_type=kind)
+        return client.request(self.method, self.path, self.body, content_type=self._content_type)
+
+    @property
+    def _content_type(self) -> str:
+        return MERGE if self.method == "PATCH" else "application/json"
 
 
 def create(name: str, namespace: str = ROOT, **spec: object) -> Write:
@@ -286,4 +289,63 @@ def test_a_kill_between_the_claim_and_the_write_blocks_others_for_a_minute(
     blocked = time.monotonic() - began
     print(f"blocked for {blocked:.1f} s")
     assert blocked < EXPIRY_SECONDS + MARGIN_SECONDS
+    check_hosts(kube)
+
+
+def is_stored(kube: KubeCluster, write: Write) -> bool:
+    assert write.body is not None
+    metadata = write.body["metadata"]
+    return stored_tree(kube).get(Key(metadata["namespace"], metadata["name"])) is not None
+
+
+def store_and_kill(kube: KubeCluster, directory: Path, first: Write, second: Write, other: Client) -> None:
+    """Sends the first create to `other`. A replica that does not see it stores the second one, and is killed before it
+    gets the event of its own write."""
+    with started_proxied_server(kube, kube.account, directory) as dying, ThreadPoolExecutor(1) as pool:
+        wait_until("its cache is up to date", dying.cache_equals_cluster, seconds=PATIENCE)
+        with dying.proxy.silencing("helmreleases"):
+            first.send(other).expect(201)
+            pool.submit(second.send_once, dying.client)
+            wait_until("the HelmRelease is stored", lambda: is_stored(kube, second), seconds=PATIENCE)
+            dying.process.kill()
+
+
+def test_a_tenant_whose_replica_is_killed_before_it_sees_its_host_inherited_is_withdrawn(
+    kube: KubeCluster, pair: Pair, tenants: Tenants, tmp_path: Path
+) -> None:
+    name = tenants.new_name()
+    explicit, inherited = create(tenants.new_name(), host=f"{name}.{ROOT_HOST}"), create(name)
+    store_and_kill(kube, tmp_path, explicit, inherited, pair.clients[0])
+    check_withdrawn(kube, inherited)
+    assert is_stored(kube, explicit)
+
+
+@pytest.mark.skipif(not is_full(), reason="it is the test above in the other order")
+def test_a_tenant_whose_replica_is_killed_before_it_sees_who_inherits_its_host_is_withdrawn(
+    kube: KubeCluster, pair: Pair, tenants: Tenants, tmp_path: Path
+) -> None:
+    name = tenants.new_name()
+    explicit, inherited = create(tenants.new_name(), host=f"{name}.{ROOT_HOST}"), create(name)
+    store_and_kill(kube, tmp_path, inherited, explicit, pair.clients[0])
+    check_withdrawn(kube, explicit)
+    assert is_stored(kube, inherited)
+
+
+@pytest.mark.skipif(not is_full(), reason="tests/admission/tenant/claims/test_kills.py has it, too")
+def test_the_last_of_a_quota_belongs_to_a_replica_that_is_killed_with_it(
+    kube: KubeCluster, pair: Pair, tenants: Tenants, tmp_path: Path
+) -> None:
+    parent = tenants.create_with_namespace(spec={"resourceQuotas": {"cpu": "4"}})
+    last = create(tenants.new_name(parent), parent, resourceQuotas={"cpu": "3"})
+    store_and_kill(kube, tmp_path, create(tenants.new_name()), last, pair.clients[0])
+    create(tenants.new_name(parent), parent, resourceQuotas={"cpu": "2"}).send(pair.clients[0]).expect(422)
+    assert is_stored(kube, last)
+    check_quotas(kube)
+
+
+def check_withdrawn(kube: KubeCluster, write: Write) -> None:
+    assert write.body is not None
+    wait_until("the later one is withdrawn", lambda: not is_stored(kube, write), seconds=LATE_SECONDS + PATIENCE)
+    namespace = f"tenant-{write.body['metadata']['name']}"
+    assert kube.client().get(f"/api/v1/namespaces/{namespace}").status == 404
     check_hosts(kube)

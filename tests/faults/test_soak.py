@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.process_usage import ProcessUsage, own_connections
-from tests.faults.sizes import new_seed, size
 from tests.faults.soak import Limits, RoundLength, Soak, SoakCluster, find_growth
+from tests.faults.support.process_usage import ProcessUsage, own_connections
+from tests.faults.support.sizes import new_seed, size
 
 # six short rounds are too few to warm up the allocator
 SHORT = Limits(memory_mib=32.0)
@@ -28,7 +28,7 @@ def test_a_mixed_load_leaks_nothing(soak_cluster: SoakCluster) -> None:
     soak = Soak(soak_cluster, new_seed(), size(short=RoundLength(actions=10), full=RoundLength(seconds=20.0)))
     rounds = soak.run(size(short=1.0, full=120.0), print)
     assert find_growth(rounds, SHORT) == []
-    soak.wait_until_connections_are_closed(SHORT.count)
+    soak.wait_until_connections_are_closed()
     assert [name for name in soak.codes if name.rpartition(" ")[2].startswith("5")] == []
     assert "Traceback" not in soak_cluster.server.log(), soak_cluster.server.tail()
 

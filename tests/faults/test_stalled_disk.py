@@ -13,13 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, EmbeddedCluster, KubeCluster, tenants_path
-from tests.e2e.support.https_client import Client, Response
-from tests.e2e.support.processes import wait_until
+from tests.e2e.support.clusters.cluster import PATIENCE, ROOT, tenants_path
+from tests.e2e.support.clusters.embedded import EmbeddedCluster
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import wait_until
+from tests.e2e.support.http.https_client import Client, Response
 from tests.e2e.support.tenants import manifest
-from tests.faults.failing_database_cluster import FailingDatabaseCluster
-from tests.faults.reflector import Reflector
-from tests.faults.sizes import size
+from tests.faults.support.failing_database_cluster import FailingDatabaseCluster
+from tests.faults.support.reflector import Reflector
+from tests.faults.support.sizes import size
 
 WRITERS = 8
 # the slowest read: it is served from memory, while eight writes wait

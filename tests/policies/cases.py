@@ -16,6 +16,7 @@ LISTENERSET_POLICY = "cozystack-listenerset-hostname-policy"
 TENANT_POLICY = "cozystack-tenant-host-policy"
 NAMESPACE_POLICY = "cozystack-namespace-host-label-policy"
 ROUTE_POLICY = "cozystack-route-hostname-policy"
+INGRESS_POLICY = "cozystack-ingress-hostname-policy"
 MASTERS = ("system:masters",)
 
 NAMESPACES: Mapping[str, Mapping[str, str]] = {
@@ -60,7 +61,7 @@ class Case:
 
     @property
     def plural(self) -> str:
-        return f"{self.kind.lower()}s"
+        return "ingresses" if self.kind == "Ingress" else f"{self.kind.lower()}s"
 
     @property
     def api_version(self) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from admission.policy.plugin import ValidatingPolicies
 from apiserver.admission import Attributes
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object, Resource
 from apiserver.patch.json_and_merge import merge_patch
-from apiserver.request.context import User
+from apiserver.request.context import RequestContext, User
 from tests.admission.policy.policy_objects import StubNamespaces, plugin
 from tests.apiserver.endpoints.request_contexts import make_context
 from tests.policies.cases import NAMESPACES, Case
@@ -35,8 +36,15 @@ def attributes(case: Case) -> Attributes:
         object=new,
         old_object=old,
         user=user,
-        context=make_context("POST", user=user),
+        context=context_of(user.name, user.groups),
     )
+
+
+@cache
+def context_of(name: str, groups: tuple[str, ...]) -> RequestContext:
+    """The context of a request of this user. It is made once, because that takes longer than most evaluations, which
+    only read it."""
+    return make_context("POST", user=User(name=name, groups=groups))
 
 
 async def rejection(policy_plugin: ValidatingPolicies, request: Attributes) -> StatusError | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tests.policies.cases import GATEWAY_GROUP, MASTERS, ROUTE_POLICY, Case, no_host_denial, outside_host_denial
@@ -52,10 +53,17 @@ def _case(
     )
 
 
+def _route(kind: str) -> Mapping[str, str]:
+    """A parentRef to a route."""
+    return {"kind": kind, "name": "www", "namespace": "tenant-root"}
+
+
 def no_hostnames_denial(kind: str) -> str:
+    article = "an" if kind == "HTTPRoute" else "a"
     return (
         f"{kind} hostnames must equal the host of its namespace or be below it, and there are none: the route would "
-        "take every listener's hostname. Only a route of which each parentRef names section http may do without"
+        f"take every listener's hostname. Only a route of which each parentRef names section http, or each {article} "
+        f"{kind}, may do without"
     )
 
 
@@ -74,7 +82,12 @@ def _admitted(kind: str) -> Iterator[Case]:
     yield _case(kind, "a hostname on section http", "tenant-l", ["a.example.org"], parents=[_HTTP])
     yield _case(kind, "no hostnames on section http", "tenant-l", None, parents=[_HTTP])
     yield _case(kind, "no hostnames on http of two Gateways", "tenant-l", None, parents=[_HTTP, {**_HTTP, "name": "b"}])
+    above = _route(kind)
+    yield _case(kind, "no hostnames, delegated", "tenant-l", None, parents=[above])
+    yield _case(kind, "no hostnames, delegated by group", "tenant-l", None, parents=[{**above, "group": GATEWAY_GROUP}])
+    yield _case(kind, "no hostnames, delegated by two", "tenant-l", None, parents=[above, {**above, "name": "b"}])
     default = {"useDefaultGateways": "None"}
+    yield _case(kind, "no hostnames, delegated, no default", "tenant-l", None, parents=[above], spec=default)
     yield _case(kind, "no hostnames, no default Gateways", "tenant-l", None, parents=[_HTTP], spec=default)
     every = {"useDefaultGateways": "All"}
     yield _case(kind, "a hostname on default Gateways", "tenant-l", ["a.example.org"], parents=None, spec=every)
@@ -139,11 +152,27 @@ def _without_hostnames(kind: str) -> Iterator[Case]:
     yield _case(kind, "no hostnames, attached to nothing", "tenant-l", None, denial, parents=None)
     yield _case(kind, "no hostnames on section https", "tenant-l", None, denial, parents=[_HTTPS])
     yield _case(kind, "no hostnames, not only on http", "tenant-l", None, denial, parents=[_HTTP, _HTTPS])
+    above, other_kind = _route(kind), "HTTPRoute" if kind == "GRPCRoute" else "GRPCRoute"
     near = {**_GATEWAY, "sectionName": "http-a"}
     yield _case(kind, "no hostnames on a section like http", "tenant-l", None, denial, parents=[near])
+    for id, other in (
+        ("a Gateway", _GATEWAY),
+        ("section http", _HTTP),
+        ("a Service", {"group": "", "kind": "Service", "name": "www"}),
+        ("a route of another kind", {**above, "kind": other_kind}),
+        ("a TenantGateway", {"group": "gateway.cozystack.io", "kind": "TenantGateway", "name": "cozystack"}),
+        ("a route of another group", {**above, "group": "example.org"}),
+        ("a route of the core group", {**above, "group": ""}),
+    ):
+        yield _case(kind, f"no hostnames, delegated and on {id}", "tenant-l", None, denial, parents=[above, other])
+        if other != _HTTP:
+            yield _case(kind, f"no hostnames on {id}", "tenant-l", None, denial, parents=[other])
     port: Mapping[str, Any] = {**_GATEWAY, "port": 80}
     yield _case(kind, "no hostnames on port 80 of any section", "tenant-l", None, denial, parents=[port])
     every = {"useDefaultGateways": "All"}
+    yield _case(
+        kind, "no hostnames, delegated and default Gateways", "tenant-l", None, denial, parents=[above], spec=every
+    )
     yield _case(kind, "no hostnames on default Gateways", "tenant-l", None, denial, parents=None, spec=every)
     yield _case(
         kind, "no hostnames on http and default Gateways", "tenant-l", None, denial, parents=[_HTTP], spec=every
@@ -151,6 +180,34 @@ def _without_hostnames(kind: str) -> Iterator[Case]:
     removed = {"spec": {"hostnames": None}}
     yield _case(kind, "an update that removes them", "tenant-l", None, denial, old=["c.example.org"], new=removed)
     yield _case(kind, "an administrator without hostnames", "tenant-l", None, denial, groups=MASTERS)
+
+
+def _delegated_hostnames() -> Iterator[Case]:
+    """A TLSRoute must have hostnames, and asks its parents for those that it lists: with no other parentRef, it
+    attaches to no Gateway. Routes of other kinds have none then."""
+    parents: Parents = [_route("TLSRoute")]
+    other = "attacker.com"
+    tls = partial(_case, "TLSRoute")
+    yield tls("hostnames of others, delegated", "tenant-l", [other, "a.example.org"], parents=parents)
+    yield tls("hostnames of others, asked for later", "tenant-l", [other], parents=parents, old=["a.example.org"])
+    denial = outside_host_denial("TLSRoute hostnames", "example.org", other)
+    for id, more in (
+        ("on a Gateway, too", _GATEWAY),
+        ("on section http, too", _HTTP),
+        ("on a TenantGateway, too", {"group": "gateway.cozystack.io", "kind": "TenantGateway", "name": "cozystack"}),
+        ("by a route of another group, too", {**parents[0], "group": "example.org"}),
+        ("by an HTTPRoute, too", _route("HTTPRoute")),
+        ("at a Service, too", {"group": "", "kind": "Service", "name": "www"}),
+    ):
+        yield tls(f"hostnames of others, delegated {id}", "tenant-l", [other], denial, parents=[*parents, more])
+    every = {"useDefaultGateways": "All"}
+    yield tls("hostnames of others and default Gateways", "tenant-l", [other], denial, parents=parents, spec=every)
+    yield tls("hostnames of others, attached to nothing", "tenant-l", [other], denial, parents=[])
+    lost = no_host_denial("TLSRoute hostnames")
+    yield tls("hostnames of others without a host", "tenant-l-bare", [other], lost, parents=parents)
+    for kind in ("HTTPRoute", "GRPCRoute"):
+        denial = outside_host_denial(f"{kind} hostnames", "example.org", other)
+        yield _case(kind, "hostnames of others, delegated", "tenant-l", [other], denial, parents=[_route(kind)])
 
 
 def _of_versions() -> Iterator[Case]:
@@ -172,4 +229,5 @@ def cases() -> Iterator[Case]:
     for kind in _KINDS:
         yield from _admitted(kind)
         yield from _rejected(kind)
+    yield from _delegated_hostnames()
     yield from _of_versions()

@@ -11,7 +11,7 @@ from admission.policy.compiled_policy import compile_policy
 from admission.tenant.host_policy import POLICY, TRUSTED_GROUPS, host_change_denial
 from registry.embedded.custom import shipped
 from tests.policies import cases
-from tests.policies.case_table import BINDINGS, CASES, CLUSTER_CASES, DIRECTORY, POLICIES
+from tests.policies.case_table import BINDINGS, CASES, CLUSTER_CASES, DIRECTORY, OPTIONAL_DIRECTORY, POLICIES
 from tests.policies.cases import GATEWAY_GROUP, Case
 from tests.policies.in_process_evaluation import NAME, attributes, plugin_for, rejection
 
@@ -23,6 +23,7 @@ _NAMES = {
     "cozystack-route-hostname-policy": ("gateway.networking.k8s.io", ["httproutes"]),
     "cozystack-route-hostname-policy-tls": ("gateway.networking.k8s.io", ["tlsroutes"]),
     "cozystack-route-hostname-policy-grpc": ("gateway.networking.k8s.io", ["grpcroutes"]),
+    "cozystack-ingress-hostname-policy": ("networking.k8s.io", ["ingresses"]),
 }
 _PLUGINS = {name: plugin_for(POLICIES[name], BINDINGS[name]) for name in POLICIES}
 
@@ -65,25 +66,36 @@ def test_a_policy_compiles(name: str) -> None:
     assert compile_policy(POLICIES[name]).problems == []
 
 
+def test_layer_8_is_optional() -> None:
+    """PEER-04: it is a component, and no overlay has it."""
+    for path in DIRECTORY.parent.rglob("kustomization.yaml"):
+        if path.parent != OPTIONAL_DIRECTORY:
+            assert "components/ingress-hostnames" not in path.read_text(), path
+
+
 def test_a_manifest_file_contains_one_object() -> None:
-    for path in DIRECTORY.glob("*.yaml"):
+    for path in (*DIRECTORY.glob("*.yaml"), *OPTIONAL_DIRECTORY.glob("*.yaml")):
         assert "\n---" not in path.read_text(), path.name
 
 
-def _expressions_of(name: str) -> dict[str, Any]:
-    """The expressions of a policy, without its messages."""
+def _expressions_of(name: str, kind: str) -> dict[str, Any]:
+    """The expressions of a policy, without its messages, with another name for its kind."""
     spec = POLICIES[name]["spec"]
     return {
         "conditions": spec["matchConditions"],
-        "variables": spec["variables"],
+        "variables": [{**each, "expression": each["expression"].replace(kind, "Route")} for each in spec["variables"]],
         "validations": [each["expression"] for each in spec["validations"]],
     }
 
 
-@pytest.mark.parametrize("suffix", ["-tls", "-grpc"])
-def test_the_policies_of_routes_have_the_same_expressions(suffix: str) -> None:
-    """R-260: the policies of routes differ only in kind and messages."""
-    assert _expressions_of(cases.ROUTE_POLICY + suffix) == _expressions_of(cases.ROUTE_POLICY)
+@pytest.mark.parametrize(("suffix", "kind"), [("-tls", "TLSRoute"), ("-grpc", "GRPCRoute")])
+def test_the_policies_of_routes_have_the_same_expressions(suffix: str, kind: str) -> None:
+    """R-260: the policies of routes differ only in kind and messages; that of TLSRoutes, which must have hostnames,
+    lets them list those that they ask other TLSRoutes for."""
+    expected = _expressions_of(cases.ROUTE_POLICY, "HTTPRoute")
+    if kind == "TLSRoute":
+        expected["validations"][-1] += " || variables.onlyDelegated"
+    assert _expressions_of(cases.ROUTE_POLICY + suffix, kind) == expected
 
 
 @pytest.mark.parametrize("name", [cases.TENANT_POLICY, cases.NAMESPACE_POLICY])

@@ -14,13 +14,15 @@ import yaml
 
 from admission.tenant.host_policy import TRUSTED_GROUPS
 from controller.tenant.rbac_step import ROLES
-from registry.tenant.cluster_roles import TENANT_ROLES
+from registry.tenant.cluster_roles import TENANT_ROLES, TENANT_ROUTES, TENANTS_VISIBLE
+from registry.tenant.quota_keys import EQUAL
 from tenant_apiserver import __version__
 from tenant_apiserver import generate_manifests as manifests
 from tenant_apiserver.certificates.cluster_secret import SECRET_NAME
 from tenant_apiserver.least_privilege.page import with_table
 from tenant_apiserver.least_privilege.rights import RIGHTS
-from tenant_apiserver.options.command_line import ENVIRONMENT_PREFIX, ServeOptions, parse_command_line
+from tenant_apiserver.options.command_line import ServeOptions, parse_command_line
+from tenant_apiserver.options.flag import ENVIRONMENT_PREFIX
 from tenant_apiserver.options.settings_file import parse_settings
 from tenant_apiserver.serve import API_SERVICES
 
@@ -30,8 +32,12 @@ LIMITS = "tenant-apiserver-limits-"
 KUBECTL = Path(sys.executable).parent / "kubectl"
 PAGE = ROOT.parent / "docs" / "security.md"
 OVERLAYS = sorted(f"overlays/{path.name}" for path in (ROOT / "overlays").iterdir())
-KUSTOMIZATIONS = [".", "base", "base/limits", "policies", *OVERLAYS]
-INSTALLATIONS = [".", "overlays/cert-manager"]
+COMPONENTS = sorted(f"components/{path.name}" for path in (ROOT / "components").iterdir())
+PATCHES = "components/platform-settings"
+"""The component that builds only with a base."""
+ALONE = [each for each in COMPONENTS if each != PATCHES]
+KUSTOMIZATIONS = [".", "base", "base/limits", "base/tenants-visible", "policies", *OVERLAYS, *ALONE]
+INSTALLATIONS = [".", "overlays/cert-manager", "overlays/plain"]
 """The alternatives for installing the server."""
 PART_OF = {"app.kubernetes.io/part-of": "tenant-apiserver"}
 
@@ -100,12 +106,17 @@ def test_each_served_version_has_an_api_service() -> None:
 
 @pytest.mark.parametrize("directory", INSTALLATIONS)
 def test_the_command_accepts_the_settings_of_the_deployment(directory: str, tmp_path: Path) -> None:
-    container = of_kind(built(directory), "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    objects = built(directory)
+    container = of_kind(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]
     environment = {each["name"]: each["value"] for each in container["env"]}
     for name in environment:
         if name.endswith("_FILE"):
             environment[name] = str(tmp_path / "pem")
     (tmp_path / "pem").touch()
+    if (config := f"{ENVIRONMENT_PREFIX}CONFIG") in environment:
+        settings = of_kind(objects, "ConfigMap", "tenant-apiserver-platform")["data"]["platform.yaml"]
+        (tmp_path / "platform.yaml").write_text(settings)
+        environment[config] = str(tmp_path / "platform.yaml")
     options = parse_command_line(container["args"], environment)
     assert isinstance(options, ServeOptions)
     assert options.root_host == "example.org"
@@ -133,6 +144,25 @@ def test_the_platform_settings_come_from_a_mounted_configmap(tmp_path: Path) -> 
     assert "subPath" not in mount
     assert settings["metadata"]["namespace"] == of_kind(objects, "Deployment")["metadata"]["namespace"]
     assert parse_settings(settings["data"]["platform.yaml"].encode()).publishing.host == "example.org"
+
+
+def test_a_cluster_without_cozystack_gets_the_same_objects_and_settings() -> None:
+    def keys(directory: str) -> set[tuple[str, str, str]]:
+        found = [(each["kind"], each["metadata"]) for each in built(directory)]
+        return {(kind, metadata.get("namespace", ""), metadata["name"]) for kind, metadata in found}
+
+    assert keys("overlays/plain") - keys(".") == {("ConfigMap", "cozy-system", "tenant-apiserver-platform")}
+    assert keys(".") <= keys("overlays/plain")
+
+
+def test_on_a_cluster_without_cozystack_the_networks_have_to_be_named() -> None:
+    """Without Cilium, nobody knows what is outside of the cluster. The other settings are complete."""
+    text = of_kind(built("overlays/plain"), "ConfigMap", "tenant-apiserver-platform")["data"]["platform.yaml"]
+    with pytest.raises(ValueError, match=r"^isolation\.clusterCIDRs\.0: must be a network such as [^;]*$"):
+        parse_settings(text.encode())
+    found = parse_settings(text.replace("the-networks-of-pods-services-and-nodes", "10.244.0.0/16").encode())
+    assert (found.tenants.chart, found.tenants.release, found.publishing.host) == ("none", "none", "example.org")
+    assert found.resources.to_ratios({"cpu-allocation-ratio": "10"})[0].values == EQUAL.values
 
 
 def test_the_service_has_the_name_that_the_process_expects() -> None:
@@ -187,10 +217,14 @@ def test_the_host_policy_trusts_the_service_account() -> None:
 
 
 def test_the_role_for_all_users_grants_only_listing() -> None:
-    """R-337: users see what RBAC lets them `get`, so the role for all users must not grant `get` on tenants."""
+    """R-337: users see what RBAC lets them `get`, so the role for all users must not grant `get` on tenants
+    and applications, and nothing of other groups."""
     role = of_kind(built("."), "ClusterRole", "cozy:tenants:visible")
-    granted = {resource: set(rule["verbs"]) for rule in role["rules"] for resource in rule["resources"]}
-    assert granted == {"tenants": {"list", "watch"}, "tenantnamespaces": {"get", "list", "watch"}}
+    granted = [(rule["apiGroups"], rule["resources"], rule["verbs"]) for rule in role["rules"]]
+    assert granted == [
+        (["apps.cozystack.io"], ["*"], ["list", "watch"]),
+        (["core.cozystack.io"], ["tenantnamespaces"], ["get", "list", "watch"]),
+    ]
     options = parse_command_line(["serve"], {})
     assert isinstance(options, ServeOptions)
     assert options.visibility == "rbac"
@@ -215,20 +249,61 @@ def test_the_image_has_the_version_of_the_code(directory: str) -> None:
 
 
 def test_cert_manager_changes_nothing_about_the_policies() -> None:
-    default, with_cert_manager = (built(directory) for directory in INSTALLATIONS)
+    default, with_cert_manager = (built(directory) for directory in (".", "overlays/cert-manager"))
     for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"):
         assert names_of(default, kind) == names_of(with_cert_manager, kind)
         assert len(names_of(default, kind)) > 7
 
 
+@pytest.mark.parametrize("directory", [each for each in KUSTOMIZATIONS if not each.startswith("overlays/register")])
+def test_only_the_registration_takes_an_api_service(directory: str) -> None:
+    assert "APIService" not in {each["kind"] for each in built(directory)}
+
+
+def test_a_live_cozystack_gets_neither_controllers_nor_what_it_has_itself() -> None:
+    live = built("overlays/live")
+    [container] = of_kind(live, "Deployment")["spec"]["template"]["spec"]["containers"]
+    options = parse_command_line(container["args"], {})
+    assert isinstance(options, ServeOptions)
+    assert options.controllers == ()
+    kept = {(each["kind"], each["metadata"]["name"]) for each in live}
+    everything = {(each["kind"], each["metadata"]["name"]) for each in built("base")}
+    assert everything - kept == {(kind, TENANTS_VISIBLE) for kind in ("ClusterRole", "ClusterRoleBinding")}
+    assert {each["metadata"]["name"] for each in built("overlays/tenants-visible")} == {TENANTS_VISIBLE}
+
+
+def test_a_shadow_can_only_read() -> None:
+    shadow = built("overlays/shadow")
+    rules = [rule for each in shadow for rule in each.get("rules") or ()]
+    assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list", "watch"}
+    assert "secrets" not in {resource for rule in rules for resource in rule["resources"]}
+    [container] = of_kind(shadow, "Deployment")["spec"]["template"]["spec"]["containers"]
+    options = parse_command_line(container["args"], {})
+    assert isinstance(options, ServeOptions)
+    assert (options.shadow, options.controllers, options.leader_elect) == (True, (), False)
+    labels = of_kind(shadow, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    # the Service of the server must not send it requests
+    assert not of_kind(built("base"), "Service")["spec"]["selector"].items() <= labels.items()
+    assert container["image"].rpartition(":")[2] == __version__
+
+
 @pytest.mark.parametrize("directory", INSTALLATIONS)
 def test_an_installation_contains_nothing_that_others_may_share(directory: str) -> None:
-    """Whoever deletes with its files destroys nothing of others, except for the roles of tenants."""
+    """`kubectl delete` with its files destroys nothing of others, except for the roles of tenants."""
     kinds = {each["kind"] for each in built(directory)}
     assert kinds.isdisjoint({"Namespace", "CustomResourceDefinition", "APIService"})
 
 
-@pytest.mark.parametrize("directory", [*INSTALLATIONS, "overlays/register", "overlays/network-policy"])
+@pytest.mark.parametrize(
+    "directory",
+    [
+        *INSTALLATIONS,
+        "overlays/register",
+        "overlays/network-policy",
+        "components/ingress-hostnames",
+        "components/tenantsecrets",
+    ],
+)
 def test_everything_that_is_removed_has_the_label_by_which_it_is(directory: str) -> None:
     """Everything but the roles of tenants, which Cozystack has, too."""
     found = [each for each in built(directory) if each["metadata"]["name"] not in TENANT_ROLES]
@@ -236,7 +311,7 @@ def test_everything_that_is_removed_has_the_label_by_which_it_is(directory: str)
 
 
 def test_the_prerequisites_and_the_roles_of_tenants_are_not_removed() -> None:
-    for overlay in ("overlays/prerequisites", "overlays/cozy-tenant-roles"):
+    for overlay in ("overlays/prerequisites", "overlays/cozy-tenant-roles", "overlays/cozy-tenant-routes"):
         assert [each for each in built(overlay) if "labels" in each["metadata"]] == []
 
 
@@ -271,8 +346,8 @@ def test_one_patch_limits_an_account_of_another_name(tmp_path: Path) -> None:
 
 
 def test_no_rule_has_a_wildcard() -> None:
-    """Except for tenants' people, who may read and write all applications."""
-    own = [each for each in built(".") if each["metadata"]["name"] not in TENANT_ROLES]
+    """Except for tenants' people, who may write all applications, and for lists of these, which are filtered."""
+    own = [each for each in built(".") if each["metadata"]["name"] not in (*TENANT_ROLES, TENANTS_VISIBLE)]
     rules = [rule for each in own for rule in each.get("rules") or ()]
     assert rules
     assert [rule for rule in rules if "*" in {*rule.get("apiGroups", ()), *rule["resources"], *rule["verbs"]}] == []
@@ -286,6 +361,16 @@ def test_the_roles_of_tenants_grant_no_writes_to_platform_kinds() -> None:
             if writes & set(rule["verbs"]):
                 assert forbidden.isdisjoint(rule["apiGroups"])
                 assert "namespaces" not in rule["resources"]
+
+
+def test_writing_routes_is_a_role_that_no_installation_has() -> None:
+    """R-359 asks for no kinds of their own, and an administrator decides who may write routes at all."""
+    (role,) = built("overlays/cozy-tenant-routes")
+    assert role["metadata"]["name"] == TENANT_ROUTES
+    plurals = {plural for rule in role["rules"] for plural in rule["resources"]}
+    assert plurals == {"httproutes", "grpcroutes", "tlsroutes", "referencegrants"}
+    for directory in INSTALLATIONS:
+        assert TENANT_ROUTES not in {each["metadata"]["name"] for each in built(directory)}
 
 
 def test_requirements_are_pinned_by_hash_without_urls() -> None:

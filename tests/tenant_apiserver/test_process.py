@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from apiserver.audit import Event
+from apiserver.audit import AuditEvent
 from apiserver.authentication.request_header import RequestHeaderConfig
 from apiserver.authorization.authorizer import PrivilegedGroups, UnionAuthorizer
 from apiserver.endpoints.filters.chain import FilterConfig, build_filters
@@ -23,7 +23,7 @@ from registry.tenant.tree import TenantTree
 from tenant_apiserver.process import Process, add_checks, add_root_check, informer_tasks, shutdown_stages
 from tenant_apiserver.wiring.tenant_api import TenantApi
 from tests.apiserver.endpoints.request_contexts import FakeConnection, make_context
-from tests.fakes import FakeCluster
+from tests.fake_cluster import FakeCluster
 from tests.tenant_objects import root_summary
 from tests.virtual_time import virtual
 
@@ -33,7 +33,7 @@ class UnusedAuthenticator:
         raise AssertionError("called")
 
 
-def sink(event: Event) -> None:
+def sink(event: AuditEvent) -> None:
     pass
 
 
@@ -121,6 +121,12 @@ async def test_a_server_that_creates_the_root_tenant_is_ready_once_it_exists(
     tree.remove(ROOT)
     statuses.append(await status())
     assert statuses == expected
+
+
+def test_informers_of_single_objects_of_one_kind_all_run() -> None:
+    configmaps = [Informer(FakeCluster(), CONFIGMAPS, field_selector=f"metadata.name={name}") for name in "ab"]
+    tenants = SimpleNamespace(informers=(configmaps[0],), visibility=SimpleNamespace(informers=()))
+    assert len(informer_tasks(cast(TenantApi, tenants), configmaps[1:])) == 2
 
 
 @pytest.mark.parametrize("last_comes", [True, False])

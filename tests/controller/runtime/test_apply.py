@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 from controller.runtime.apply import (
@@ -13,13 +14,13 @@ from controller.runtime.apply import (
     ControllerOwner,
     ForeignObject,
     covers,
+    create_merge_patch,
     merge_owner_references,
-    merge_patch,
     missing_fields,
 )
 from controller.runtime.write_gate import LeaseGate, NotLeading, OpenGate
 from registry.cluster.interface import CONFIGMAPS
-from tests.fakes import FakeCluster
+from tests.fake_cluster import FakeCluster
 
 OWNER = ControllerOwner(api_version="v1", kind="Thing", name="mine", uid="u1")
 
@@ -59,6 +60,19 @@ async def test_a_second_pass_writes_nothing(cluster: FakeCluster, writer: Cluste
 
     assert await ensure(writer, {"a": "1", "b": None}, observed) == observed
     assert (cluster.writes, writer.writes) == ([], 1)
+
+
+async def test_an_object_that_others_change_all_the_time_is_patched_without_its_version(
+    cluster: FakeCluster, writer: ClusterWriter
+) -> None:
+    observed = await ensure(writer, {"a": "1"}, None)
+    await ensure(writer, {"b": "1"}, observed)
+
+    with pytest.raises(errors.Conflict):
+        await ensure(writer, {"a": "2"}, observed)
+    await writer.ensure(CONFIGMAPS, lambda current: desired({"a": "2"}), observed=observed, owner=OWNER, is_busy=True)
+
+    assert stored(cluster)["data"] == {"a": "2", "b": "1"}
 
 
 async def test_a_patch_keeps_the_fields_of_others(cluster: FakeCluster, writer: ClusterWriter) -> None:
@@ -177,7 +191,7 @@ async def test_deleting_a_missing_object_succeeds(cluster: FakeCluster, writer: 
     ],
 )
 def test_only_differences_are_in_the_patch(current: Object, desired: Object, expected: Object) -> None:
-    assert merge_patch(current, desired) == expected
+    assert create_merge_patch(current, desired) == expected
 
 
 def test_an_absent_field_covers_none_only() -> None:

@@ -13,7 +13,7 @@ from controller.runtime.apply import ClusterWriter
 from controller.runtime.event_recorder import Event, EventRecorder, Regarding
 from controller.runtime.write_gate import LeaseGate, OpenGate, WriteGate
 from registry.cluster.interface import EVENTS, ClusterResource
-from tests.fakes import FakeCluster
+from tests.fake_cluster import FakeCluster
 from tests.virtual_time import virtual
 
 ALPHA = Regarding(

@@ -16,7 +16,7 @@ from apiserver.meta.resource import GroupResource, Key, Object
 from controller.runtime.leader_election import Candidate, LeaderElector, LeaseTimes, format_micro_time
 from controller.runtime.write_gate import LeaseGate, NotLeading
 from registry.cluster.interface import LEASES, ClusterClient, ClusterResource
-from tests.fakes import FakeCluster
+from tests.fake_cluster import FakeCluster
 from tests.virtual_time import run_virtual, virtual
 
 NAME = ("cozy-system", "tenant-apiserver")

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.support.admission.policies import Policies
 from tests.e2e.support.applying import APPLY, MERGE, configuration
-from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.processes import wait_until
 from tests.e2e.support.gateways import Gateways
-from tests.e2e.support.https_client import Client, Response
+from tests.e2e.support.http.https_client import Client, Response
 from tests.e2e.support.peer_lessons import JSON_PATCH, create_settled_tenant
-from tests.e2e.support.policies import Policies
-from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 HOST_DENIAL = "tenant.spec.host can only be set or changed by"

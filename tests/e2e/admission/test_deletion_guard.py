@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from tests.e2e.support.applying import MERGE
-from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Client
-from tests.e2e.support.processes import REPOSITORY
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.processes import REPOSITORY
+from tests.e2e.support.http.https_client import Client
 from tests.e2e.support.tenants import Tenants, manifest
 from tests.e2e.support.visibility import RbacObjects, group_subject, user_subject
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, ROOT_HOST, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Client
+from tests.e2e.support.clusters.cluster import ROOT, ROOT_HOST, E2eCluster, tenants_path
+from tests.e2e.support.http.https_client import Client
 from tests.e2e.support.tenants import Tenants, manifest
 
 HOST_DENIAL = "tenant.spec.host can only be set or changed by"

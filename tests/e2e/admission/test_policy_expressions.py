@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from tests.docs.admission_page import MISSING, WORKING
-from tests.e2e.support.clusters import E2eCluster
-from tests.e2e.support.policies import CONFIGMAPS, POLICIES, Policies, configmap
+from tests.e2e.support.admission.policies import CONFIGMAPS, POLICIES, Policies, configmap
+from tests.e2e.support.clusters.cluster import E2eCluster
 
 _BATCH = 6
 _OBJECT = configmap("judged", {"text": "abc"}, labels={"a": "b"})

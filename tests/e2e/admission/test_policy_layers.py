@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, ROOT_HOST, E2eCluster
-from tests.e2e.support.policy_layers import PolicyLayers, enforced_layers
+from tests.e2e.support.admission.policy_layers import PolicyLayers, enforced_layers
+from tests.e2e.support.clusters.cluster import ROOT, ROOT_HOST, E2eCluster
 from tests.e2e.support.tenants import Tenants
 from tests.policies.case_table import CLUSTER_CASES
 from tests.policies.cases import Case

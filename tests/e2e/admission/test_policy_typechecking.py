@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import E2eCluster, KubeCluster
-from tests.e2e.support.policies import POLICIES
+from tests.e2e.support.admission.policies import POLICIES
+from tests.e2e.support.clusters.cluster import E2eCluster
+from tests.e2e.support.clusters.kube import KubeCluster
 
 _TENANTS: Mapping[str, Any] = {
     "apiGroups": ["apps.cozystack.io"],

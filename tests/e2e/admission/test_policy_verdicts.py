@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import time
+import re
+import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import E2eCluster
-from tests.e2e.support.https_client import Response
-from tests.e2e.support.policies import CONFIGMAPS, Policies, configmap
-from tests.e2e.support.processes import wait_until
+from tests.e2e.support.admission.policies import CONFIGMAPS, POLICIES, Policies, configmap
+from tests.e2e.support.clusters.cluster import E2eCluster
+from tests.e2e.support.clusters.processes import wait_until
+from tests.e2e.support.http.https_client import Client, Response
 from tests.e2e.support.tenants import Tenants
 
 _ANY = {**CONFIGMAPS, "operations": ["*"]}
@@ -217,27 +218,58 @@ def test_configuration_errors_have_the_same_text_on_both_clusters(
         assert _denial(answer, name)[2].endswith(f"ValidatingAdmissionPolicy 'P{text}")
 
 
-_EXPENSIVE = (
-    "lists.range(99999).all(a, lists.range(99999).all(b, lists.range(99999).all(c, true)))",
-    "'" + "a" * 2000 + "!'.matches('(a+)+$') || '" + "a" * 2000 + "!'.find('(a+)+$') == 'x'",
+def _cpu_seconds(client: Client) -> float:
+    """The processor time of the server so far."""
+    found = re.search(r"^process_cpu_seconds_total (\S+)$", client.get("/metrics").content.decode(), re.MULTILINE)
+    assert found is not None
+    return float(found[1])
+
+
+_LOOPS = "lists.range(99999).all(a, lists.range(99999).all(b, lists.range(99999).all(c, true)))"
+_PATTERNS = "'" + "a" * 2000 + "!'.matches('(a+)+$') || '" + "a" * 2000 + "!'.find('(a+)+$') == 'x'"
+
+
+@pytest.mark.usefixtures("embedded")
+@pytest.mark.parametrize(
+    ("expression", "least"),
+    [
+        pytest.param(_LOOPS, 0.9, id="loops"),
+        # their time is linear, so that nothing has to be cut off
+        pytest.param(_PATTERNS, 0.0, id="patterns"),
+    ],
 )
-
-
-@pytest.mark.usefixtures("embedded")
-@pytest.mark.parametrize("expression", _EXPENSIVE, ids=["loops", "patterns"])
-def test_an_expensive_expression_is_cut_off(policies: Policies, expression: str) -> None:
+def test_an_expensive_expression_is_cut_off(policies: Policies, expression: str, least: float) -> None:
     with policies.in_force({"validations": [{"expression": expression}]}, actions=["Warn"]):
-        started = time.monotonic()
+        client = policies.cluster.client()
+        before = _cpu_seconds(client)
         policies.write(configmap("judged"), dryRun="All").expect(201)
-        assert time.monotonic() - started < 5
+        # an evaluation has one second of processor time, whatever the clock says; the rest is other work of the server
+        assert least <= _cpu_seconds(client) - before < 4
 
 
-@pytest.mark.usefixtures("embedded")
-def test_an_expression_that_does_not_compile_denies_and_is_shown_in_readyz(policies: Policies) -> None:
-    spec = {"validations": [{"expression": "1 < 2.5"}]}
-    with policies.in_force(spec, wait=False) as name:
-        wait_until("the policy is enforced", lambda: policies.write(configmap("judged"), dryRun="All").status == 422)
-        shown = policies.client.get("/readyz", query={"verbose": ""}).content.decode()
-        [line] = [each for each in shown.splitlines() if "admission-policies" in each]
-        assert line.startswith("[+]admission-policies ok: expressions that do not compile in: ")
-        assert f"{name} (1)" in line
+def test_a_policy_with_expressions_that_do_not_compile_is_not_stored(policies: Policies) -> None:
+    name = f"p{uuid.uuid4().hex[:8]}"
+    policy: dict[str, Any] = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"resourceRules": [dict(CONFIGMAPS)]},
+            "matchConditions": [{"name": "c", "expression": "nobody == 1"}],
+            "variables": [{"name": "v", "expression": "object.x >"}],
+            "validations": [{"expression": "'text'", "messageExpression": "1 +"}],
+            "auditAnnotations": [{"key": "k", "valueExpression": "1"}],
+        },
+    }
+    refused = policies.client.request("POST", POLICIES, policy).expect(422)
+    fields = {each["field"] for each in refused["details"]["causes"]}
+    assert fields == {
+        "spec.matchConditions[0].expression",
+        "spec.variables[0].expression",
+        "spec.validations[0].expression",
+        "spec.validations[0].messageExpression",
+        "spec.auditAnnotations[0].valueExpression",
+    }
+    assert "spec.variables[0].expression: Invalid value: " in refused["message"]
+    assert "compilation failed: ERROR: <input>:1:" in refused["message"]
+    assert policies.client.get(f"{POLICIES}/{name}").status == 404

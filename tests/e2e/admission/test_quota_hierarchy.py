@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.e2e.support.clusters import E2eCluster, tenants_path
-from tests.e2e.support.https_client import Response
+from tests.e2e.support.clusters.cluster import E2eCluster, tenants_path
+from tests.e2e.support.http.https_client import Response
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 

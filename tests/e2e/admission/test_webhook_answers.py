@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import E2eCluster
-from tests.e2e.support.webhook_cases import CASES, WebhookCase
-from tests.e2e.support.webhook_server import WebhookServer
-from tests.e2e.support.webhooks import AdmittedResource, Webhooks, configmap_resource, tenant_resource
+from tests.e2e.support.admission.webhook_cases import CASES, WebhookCase
+from tests.e2e.support.admission.webhook_server import WebhookServer
+from tests.e2e.support.admission.webhooks import AdmittedResource, Webhooks, configmap_resource, tenant_resource
+from tests.e2e.support.clusters.cluster import E2eCluster
 
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
 

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import E2eCluster
-from tests.e2e.support.processes import wait_until
-from tests.e2e.support.webhook_server import WebhookServer
-from tests.e2e.support.webhooks import (
+from tests.e2e.support.admission.webhook_server import WebhookServer
+from tests.e2e.support.admission.webhooks import (
     DENIAL_MESSAGE,
     DENIED,
     HOOK,
@@ -20,6 +18,8 @@ from tests.e2e.support.webhooks import (
     status_message,
     tenant_resource,
 )
+from tests.e2e.support.clusters.cluster import E2eCluster
+from tests.e2e.support.clusters.processes import wait_until
 
 
 @pytest.mark.parametrize(

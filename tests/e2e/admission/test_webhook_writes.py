@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.https_client import Response
-from tests.e2e.support.tenants import Tenants
-from tests.e2e.support.webhook_server import AdmissionResponse, WebhookServer
-from tests.e2e.support.webhooks import (
+from tests.e2e.support.admission.webhook_server import AdmissionResponse, WebhookServer
+from tests.e2e.support.admission.webhooks import (
     ALLOWED,
     APPLY,
     DENIAL_MESSAGE,
@@ -24,6 +22,8 @@ from tests.e2e.support.webhooks import (
     json_patch_response,
     status_message,
 )
+from tests.e2e.support.http.https_client import Response
+from tests.e2e.support.tenants import Tenants
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.support.clusters import GROUP_VERSION, ROOT, E2eCluster, KubeCluster, tenants_path
+from tests.e2e.support.clusters.cluster import GROUP_VERSION, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.kube import KubeCluster
 from tests.e2e.support.tenants import Tenants, manifest
 
 FALLBACK = {"X-Remote-User": "system:kube-aggregator"}
@@ -37,7 +38,7 @@ def test_the_aggregator_gets_aggregated_discovery_in_the_version_it_prefers(kube
     answer = kube.front_proxy_client().get("/apis", headers={**PROBE, "Accept": ",".join(accepted)})
     assert answer.headers["Content-Type"] == accepted[0]
     groups = [group["metadata"]["name"] for group in answer.expect(200)["items"]]
-    assert groups == ["apps.cozystack.io", "core.cozystack.io"]
+    assert groups == ["apps.cozystack.io", "core.cozystack.io", "sdn.cozystack.io"]
 
 
 def test_an_ordinary_user_reads_discovery_and_openapi(cluster: E2eCluster, unique: str) -> None:
@@ -139,8 +140,9 @@ def test_other_methods_are_not_allowed(cluster: E2eCluster, method: str) -> None
 
 
 def test_an_unauthorized_user_cannot_find_out_which_paths_exist(cluster: E2eCluster, unique: str) -> None:
+    """All users may list every kind, and discovery names them."""
     user = cluster.client(unique)
-    for method, path in (("GET", f"{GROUP_VERSION}/namespaces/{ROOT}/nothing"), ("PUT", tenants_path(ROOT))):
+    for method, path in (("GET", f"{GROUP_VERSION}/namespaces/{ROOT}/nothing/x"), ("PUT", tenants_path(ROOT))):
         assert user.request(method, path, {}).status == 403
         assert cluster.direct_client().request(method, path, {}).status in (404, 405)
 
@@ -167,3 +169,9 @@ def test_openapi_declares_no_selectable_fields(cluster: E2eCluster) -> None:
     assert b"x-kubernetes-selectable-fields" not in document.content
     rejected = cluster.direct_client().get(tenants_path(ROOT), query={"fieldSelector": "spec.host=x"})
     assert "is not a known field selector" in rejected.expect(400)["message"]
+
+
+def test_a_field_selector_without_a_field_is_the_clients_error(cluster: E2eCluster, unique: str) -> None:
+    """The cluster finds a SubjectAccessReview with it invalid."""
+    rejected = cluster.client(unique).get(tenants_path(ROOT), query={"fieldSelector": "=x"})
+    assert rejected.expect(400)["message"].startswith('"" is not a known field selector')

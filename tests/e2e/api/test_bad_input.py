@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eCluster, KubeCluster, tenants_path
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.kube import KubeCluster
 from tests.e2e.support.tenants import Tenants, manifest
 
 MERGE, JSON_PATCH, APPLY = (

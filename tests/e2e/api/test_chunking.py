@@ -6,18 +6,24 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.tenants import Tenants
 
 COUNT = 25
 
 
-@pytest.fixture
-def label(tenants: Tenants, unique: str) -> str:
+@pytest.fixture(scope="module")
+def label(module_tenants: Tenants, module_unique: str) -> str:
     """Creates COUNT Tenants and returns a selector that matches them."""
     for _ in range(COUNT):
-        tenants.create(labels={"e2e": unique})
-    return f"e2e={unique}"
+        module_tenants.create(labels={"e2e": module_unique, "snapshot": module_unique})
+    return f"e2e={module_unique}"
+
+
+@pytest.fixture(scope="module")
+def snapshot_label(label: str) -> str:
+    """Another selector that matches the same Tenants, for a test that adds one."""
+    return label.replace("e2e", "snapshot")
 
 
 def list_pages(cluster: E2eCluster, selector: str, limit: int) -> list[dict[str, Any]]:
@@ -62,10 +68,10 @@ def test_remaining_item_count_is_exact(cluster: E2eCluster, tenants: Tenants) ->
     assert remaining == [3, 1, None]
 
 
-def test_all_pages_show_the_same_snapshot(cluster: E2eCluster, tenants: Tenants, label: str) -> None:
-    query: dict[str, object] = {"labelSelector": label, "limit": 10}
+def test_all_pages_show_the_same_snapshot(cluster: E2eCluster, tenants: Tenants, snapshot_label: str) -> None:
+    query: dict[str, object] = {"labelSelector": snapshot_label, "limit": 10}
     first = cluster.client().get(tenants_path(ROOT), query=query).expect(200)
-    later = tenants.create(labels=dict([label.split("=")]))["metadata"]["name"]
+    later = tenants.create(labels=dict([snapshot_label.split("=")]))["metadata"]["name"]
     second = (
         cluster.client()
         .get(tenants_path(ROOT), query={**query, "limit": 100, "continue": first["metadata"]["continue"]})

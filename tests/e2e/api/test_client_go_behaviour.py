@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import (
+from tests.e2e.support.clusters.cluster import (
     API_SERVICE,
     CORE_API_SERVICE,
     GROUP_VERSION,
     PATIENCE,
     ROOT,
+    SDN_API_SERVICE,
     E2eCluster,
-    KubeCluster,
     tenants_path,
 )
+from tests.e2e.support.clusters.kube import KubeCluster
 from tests.e2e.support.tenants import Tenants, manifest
 
 API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -99,7 +100,9 @@ def test_an_edited_api_service_stays_available(kube: KubeCluster) -> None:
 def test_the_api_groups_follow_their_api_services(kube: KubeCluster) -> None:
     client, key = kube.client(), GROUP_VERSION.removeprefix("/")
     # the aggregator serves the documents of all groups of a server as long as one of them is registered
-    found = [client.get(f"{API_SERVICES}/{name}").expect(200) for name in (CORE_API_SERVICE, API_SERVICE)]
+    found = [
+        client.get(f"{API_SERVICES}/{name}").expect(200) for name in (CORE_API_SERVICE, SDN_API_SERVICE, API_SERVICE)
+    ]
     for each in found:
         assert client.request("DELETE", f"{API_SERVICES}/{each['metadata']['name']}").status == 200
     try:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support import credentials
-from tests.e2e.support.clusters import ROOT, E2eCluster, KubeCluster, tenants_path
-from tests.e2e.support.https_client import Client
-from tests.e2e.support.processes import Process, free_port, run_command, wait_until
+from tests.e2e.support.clusters import credentials
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import Process, free_port, run_command, wait_until
+from tests.e2e.support.http.https_client import Client
 from tests.e2e.support.tenants import manifest
 
 LIST = tenants_path(ROOT)

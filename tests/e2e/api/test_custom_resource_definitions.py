@@ -9,84 +9,28 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.support.clusters import AGGREGATED_DISCOVERY, E2eCluster, EmbeddedCluster
-from tests.e2e.support.https_client import Client
+from tests.e2e.support.clusters.cluster import AGGREGATED_DISCOVERY, E2eCluster
+from tests.e2e.support.clusters.embedded import EmbeddedCluster
+from tests.e2e.support.custom_kind import DEFINITIONS, CustomKind, version
 
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 MERGE = "application/merge-patch+json"
 
 
-class Kind:
-    """A kind of the test's own, whose definition is deleted after the test."""
-
-    def __init__(self, cluster: E2eCluster, unique: str) -> None:
-        self.cluster = cluster
-        self.client: Client = cluster.client()
-        self.group, self.plural, self.kind = f"{unique}.example.com", "widgets", "Widget"
-        self.name = f"{self.plural}.{self.group}"
-
-    def definition(self, *versions: dict[str, Any], **spec: Any) -> dict[str, Any]:
-        return {
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": self.name},
-            "spec": {
-                "group": self.group,
-                "scope": "Namespaced",
-                "names": {"plural": self.plural, "kind": self.kind, "shortNames": [f"wd{self.group[:5]}"]},
-                "versions": list(versions) or [version()],
-                **spec,
-            },
-        }
-
-    def create(self, *versions: dict[str, Any], **spec: Any) -> None:
-        self.client.request("POST", DEFINITIONS, self.definition(*versions, **spec)).expect(201)
-        self.wait_for("Established")
-
-    def wait_for(self, condition: str, status: str = "True") -> dict[str, Any]:
-        def found() -> dict[str, Any] | None:
-            crd: dict[str, Any] = self.client.get(f"{DEFINITIONS}/{self.name}").expect(200)
-            conditions = crd["status"].get("conditions") or ()
-            return crd if any((each["type"], each["status"]) == (condition, status) for each in conditions) else None
-
-        crd = self.cluster.wait_until(f"{condition} is {status}", found)
-        if condition == "Established" and status == "True":
-            served = next(each["name"] for each in crd["spec"]["versions"] if each["served"])
-            self.cluster.wait_until_served(f"/apis/{self.group}/{served}/{self.plural}")
-        return crd
-
-    def path(self, name: str = "", version: str = "v1", subresource: str = "") -> str:
-        parts = [f"/apis/{self.group}/{version}/namespaces/default/{self.plural}", name, subresource]
-        return "/".join(part for part in parts if part)
-
-    def widget(self, name: str = "a", version: str = "v1", **spec: Any) -> dict[str, Any]:
-        return {
-            "apiVersion": f"{self.group}/{version}",
-            "kind": self.kind,
-            "metadata": {"name": name},
-            "spec": {"size": 1, **spec},
-        }
-
-
-def version(name: str = "v1", *, storage: bool = True, **more: Any) -> dict[str, Any]:
-    spec: dict[str, Any] = {
-        "type": "object",
-        "required": ["size"],
-        "properties": {"size": {"type": "integer", "minimum": 1}, "color": {"type": "string", "default": "red"}},
-    }
-    spec["properties"].update(more.pop("properties", {}))
-    schema = {"type": "object", "properties": {"spec": spec, "status": {"type": "object", "properties": {}}}}
-    return {"name": name, "served": True, "storage": storage, "schema": {"openAPIV3Schema": schema}, **more}
-
-
 @pytest.fixture
-def kind(cluster: E2eCluster, unique: str) -> Iterator[Kind]:
-    created = Kind(cluster, unique)
+def kind(cluster: E2eCluster, unique: str) -> Iterator[CustomKind]:
+    created = CustomKind(cluster, unique)
     yield created
     created.client.request("DELETE", f"{DEFINITIONS}/{created.name}")
 
 
-def test_kubectl_apply_adds_a_kind_with_discovery_tables_and_explain(kind: Kind, unique: str) -> None:
+def test_a_definition_that_has_changed_is_still_established_for_kubectl_wait(kind: CustomKind) -> None:
+    kind.create()
+    changed = kind.definition(version(properties={"weight": {"type": "integer"}}))
+    kind.cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", input=yaml.safe_dump(changed))
+    kind.cluster.kubectl("wait", "--for=condition=Established", f"crd/{kind.name}", "--timeout=60s")
+
+
+def test_kubectl_apply_adds_a_kind_with_discovery_tables_and_explain(kind: CustomKind, unique: str) -> None:
     columns = [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}]
     definition = kind.definition(version(additionalPrinterColumns=columns))
     cluster = kind.cluster
@@ -108,7 +52,7 @@ def test_kubectl_apply_adds_a_kind_with_discovery_tables_and_explain(kind: Kind,
     assert kind.group in {each["metadata"]["name"] for each in found["items"]}
 
 
-def test_the_conditions_and_names_are_those_of_kubernetes(kind: Kind) -> None:
+def test_the_conditions_and_names_are_those_of_kubernetes(kind: CustomKind) -> None:
     kind.create()
     status = kind.wait_for("Established")["status"]
     assert [(each["type"], each["status"], each["reason"], each["message"]) for each in status["conditions"]] == [
@@ -125,13 +69,13 @@ def test_the_conditions_and_names_are_those_of_kubernetes(kind: Kind) -> None:
     assert status["storedVersions"] == ["v1"]
 
 
-def test_names_that_another_definition_has_are_not_accepted(kind: Kind, unique: str) -> None:
+def test_names_that_another_definition_has_are_not_accepted(kind: CustomKind, unique: str) -> None:
     kind.create()
     other = kind.definition(names={"plural": "others", "kind": kind.kind})
     other["metadata"]["name"] = f"others.{kind.group}"
     kind.client.request("POST", DEFINITIONS, other).expect(201)
     try:
-        taken = Kind(kind.cluster, unique)
+        taken = CustomKind(kind.cluster, unique)
         taken.name = other["metadata"]["name"]
         crd = taken.wait_for("NamesAccepted", "False")
         reasons = {each["type"]: (each["status"], each["reason"]) for each in crd["status"]["conditions"]}
@@ -142,7 +86,7 @@ def test_names_that_another_definition_has_are_not_accepted(kind: Kind, unique: 
         kind.client.request("DELETE", f"{DEFINITIONS}/others.{kind.group}")
 
 
-def test_several_versions_serve_the_same_objects(kind: Kind) -> None:
+def test_several_versions_serve_the_same_objects(kind: CustomKind) -> None:
     older = version("v1beta1", storage=False, deprecated=True, properties={"size": {"type": "integer"}})
     kind.create(version(), older)
     kind.cluster.wait_until_served(f"/apis/{kind.group}/v1beta1/{kind.plural}")
@@ -156,7 +100,22 @@ def test_several_versions_serve_the_same_objects(kind: Kind) -> None:
     assert group["preferredVersion"]["version"] == "v1"
 
 
-def test_a_changed_definition_changes_what_is_served(kind: Kind) -> None:
+def test_a_version_that_a_definition_adds_to_our_group_is_not_preferred(kind: CustomKind, unique: str) -> None:
+    kind.group, kind.plural, kind.kind = "apps.cozystack.io", f"{unique}boxes", f"{unique.capitalize()}box"
+    kind.name = f"{kind.plural}.{kind.group}"
+
+    def versions() -> list[str]:
+        group = kind.client.get(f"/apis/{kind.group}").expect(200)
+        assert group["preferredVersion"]["version"] == "v1alpha1"
+        return [each["version"] for each in group["versions"]]
+
+    kind.create(names={"plural": kind.plural, "kind": kind.kind})
+    kind.cluster.wait_until("our version is before the other", lambda: versions() == ["v1alpha1", "v1"])
+    kind.client.request("DELETE", f"{DEFINITIONS}/{kind.name}").expect(200)
+    kind.cluster.wait_until("the other version is gone", lambda: versions() == ["v1alpha1"])
+
+
+def test_a_changed_definition_changes_what_is_served(kind: CustomKind) -> None:
     kind.create()
     kind.client.request("POST", kind.path(), kind.widget()).expect(201)
     limited = version(
@@ -177,7 +136,7 @@ def test_a_changed_definition_changes_what_is_served(kind: Kind) -> None:
     assert kind.client.get(kind.path("a")).expect(200)["spec"]["weight"] == 3
 
 
-def test_the_status_and_scale_subresources_are_served(kind: Kind) -> None:
+def test_the_status_and_scale_subresources_are_served(kind: CustomKind) -> None:
     paths = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
     scaled = version(subresources={"status": {}, "scale": paths}, properties={"replicas": {"type": "integer"}})
     scaled["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]["replicas"] = {"type": "integer"}
@@ -195,7 +154,7 @@ def test_the_status_and_scale_subresources_are_served(kind: Kind) -> None:
     assert kind.client.get(kind.path("a")).expect(200)["spec"]["replicas"] == 4
 
 
-def test_objects_are_deleted_with_their_definition(kind: Kind) -> None:
+def test_objects_are_deleted_with_their_definition(kind: CustomKind) -> None:
     kind.create()
     blocked = kind.widget("blocked")
     blocked["metadata"]["finalizers"] = ["example.com/wait"]
@@ -215,7 +174,7 @@ def test_objects_are_deleted_with_their_definition(kind: Kind) -> None:
     kind.cluster.wait_until("the kind is not served", lambda: kind.client.get(kind.path()).status == 404)
 
 
-def test_a_namespace_is_deleted_with_its_custom_objects(kind: Kind, unique: str) -> None:
+def test_a_namespace_is_deleted_with_its_custom_objects(kind: CustomKind, unique: str) -> None:
     kind.create()
     kind.client.request("POST", "/api/v1/namespaces", {"metadata": {"name": unique}}).expect(201)
     path = kind.path().replace("/default/", f"/{unique}/")
@@ -284,7 +243,7 @@ EXPECTED_FIELDS = {
 
 
 @pytest.mark.parametrize("case", BAD_SCHEMAS)
-def test_a_schema_that_is_not_structural_is_rejected(kind: Kind, unique: str, case: str) -> None:
+def test_a_schema_that_is_not_structural_is_rejected(kind: CustomKind, unique: str, case: str) -> None:
     bad = version()
     BAD_SCHEMAS[case](bad["schema"]["openAPIV3Schema"])
     answer = kind.client.request("POST", DEFINITIONS, kind.definition(bad), query={"dryRun": "All"}).expect(422)
@@ -316,12 +275,20 @@ BAD_DEFINITIONS: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"versions": [version(additionalPrinterColumns=[{"name": "A", "type": "x", "jsonPath": ".a"}])]},
         ["spec.additionalPrinterColumns[0].type"],
     ),
+    "a column with a path in braces": (
+        {"versions": [version(additionalPrinterColumns=[{"name": "A", "type": "string", "jsonPath": "{.a}"}])]},
+        ["spec.additionalPrinterColumns[0].JSONPath"],
+    ),
+    "a selectable field twice": (
+        {"versions": [version(selectableFields=[{"jsonPath": ".spec.size"}, {"jsonPath": ".spec.size"}])]},
+        ["spec.selectableFields[1].jsonPath"],
+    ),
     "preserveUnknownFields": ({"preserveUnknownFields": True}, ["spec.preserveUnknownFields"] * 2),
 }
 
 
 @pytest.mark.parametrize("case", BAD_DEFINITIONS)
-def test_an_invalid_definition_is_rejected(kind: Kind, unique: str, case: str) -> None:
+def test_an_invalid_definition_is_rejected(kind: CustomKind, unique: str, case: str) -> None:
     spec, expected = BAD_DEFINITIONS[case]
     body = kind.definition(**copy.deepcopy(spec))
     if "versions" in spec:
@@ -330,7 +297,7 @@ def test_an_invalid_definition_is_rejected(kind: Kind, unique: str, case: str) -
     assert [field for _, field in _problems(answer, unique)] == expected
 
 
-def test_the_group_and_the_kind_of_a_definition_are_immutable(kind: Kind) -> None:
+def test_the_group_and_the_kind_of_a_definition_are_immutable(kind: CustomKind) -> None:
     kind.create()
 
     def change(crd: dict[str, Any]) -> dict[str, Any]:
@@ -342,7 +309,7 @@ def test_the_group_and_the_kind_of_a_definition_are_immutable(kind: Kind) -> Non
     assert {each["field"] for each in answer["details"]["causes"]} == {"spec.scope", "spec.names.kind"}
 
 
-def test_a_webhook_cannot_convert(embedded: EmbeddedCluster, kind: Kind) -> None:
+def test_a_webhook_cannot_convert(embedded: EmbeddedCluster, kind: CustomKind) -> None:
     conversion = {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"url": "x"}}}
     body = kind.definition(conversion=conversion)
     answer = kind.client.request("POST", DEFINITIONS, body).expect(422)
@@ -350,7 +317,7 @@ def test_a_webhook_cannot_convert(embedded: EmbeddedCluster, kind: Kind) -> None
 
 
 def test_kinds_and_their_objects_are_there_after_a_restart(own_embedded: EmbeddedCluster, unique: str) -> None:
-    kind = Kind(own_embedded, unique)
+    kind = CustomKind(own_embedded, unique)
     kind.create()
     kind.client.request("POST", kind.path(), kind.widget()).expect(201)
     own_embedded.server.kill()
@@ -361,7 +328,7 @@ def test_kinds_and_their_objects_are_there_after_a_restart(own_embedded: Embedde
     assert bad["reason"] == "Invalid"
 
 
-def test_a_watch_and_a_list_see_custom_objects(kind: Kind) -> None:
+def test_a_watch_and_a_list_see_custom_objects(kind: CustomKind) -> None:
     kind.create(version(selectableFields=[{"jsonPath": ".spec.color"}]))
     start = kind.client.get(kind.path()).expect(200)["metadata"]["resourceVersion"]
     for name, color in (("a", "red"), ("b", "blue")):

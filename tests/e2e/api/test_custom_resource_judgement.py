@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import KUBECTL, EmbeddedCluster
-from tests.e2e.support.control_plane import ControlPlane, crd_flags
-from tests.e2e.support.https_client import Client, Response
-from tests.e2e.support.judged_objects import CUSTOM, GADGETS, SHIPPED, Judged
-from tests.e2e.support.processes import wait_until
+from tests.e2e.support.admission.judged_definitions import FIELDS, definition
+from tests.e2e.support.admission.judged_objects import CUSTOM, GADGETS, SHIPPED, Judged
+from tests.e2e.support.clusters.cluster import KUBECTL
+from tests.e2e.support.clusters.control_plane import ControlPlane, crd_flags
+from tests.e2e.support.clusters.embedded import EmbeddedCluster
+from tests.e2e.support.clusters.processes import wait_until
+from tests.e2e.support.http.https_client import Client, Response
 from tests.server_fixtures import find_control_plane_files
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -61,7 +63,8 @@ def sent(obj: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def answer(response: Response) -> Any:
-    """What both must agree on: of an object its content, of an error all but the order of its causes."""
+    """The part on which both clusters must agree: the content of an object, or an error but for the order of its
+    causes."""
     body = response.json()
     if response.status < 400:
         content = {key: each for key, each in body.items() if key != "metadata"}
@@ -94,6 +97,24 @@ def test_both_clusters_give_the_same_answer(
         answers.append(answer(client.request("PUT", f"{path}/{unique}", new)))
         client.request("DELETE", f"{path}/{unique}").expect(200)
     assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_both_clusters_judge_a_definition_alike(embedded: EmbeddedCluster, kube_apiserver: Client, name: str) -> None:
+    body = definition(FIELDS[name])
+    answers = [
+        client.request("POST", DEFINITIONS, body, query=ALL).json() for client in (embedded.client(), kube_apiserver)
+    ]
+    assert judgement(answers[0]) == judgement(answers[1])
+
+
+def judgement(body: dict[str, Any]) -> Any:
+    """The stored schema, or the error."""
+    if body["kind"] != "Status":
+        return body["spec"]["versions"][0]["schema"]
+    causes = (body.get("details") or {}).get("causes") or ()
+    texts = sorted((each["reason"], each["field"], each["message"]) for each in causes)
+    return body["code"], body["reason"], texts or body["message"]
 
 
 def test_a_status_is_judged_through_its_subresource(

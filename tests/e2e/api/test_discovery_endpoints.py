@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.support.clusters import AGGREGATED_DISCOVERY, GROUP_VERSION, PATIENCE, E2eCluster, KubeCluster
-from tests.e2e.support.https_client import Response
+from tests.e2e.support.clusters.cluster import AGGREGATED_DISCOVERY, GROUP_VERSION, PATIENCE, E2eCluster
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.http.https_client import Response
 from tests.e2e.support.tenants import Tenants
 
 

@@ -6,8 +6,8 @@ import ssl
 
 import pytest
 
-from tests.e2e.support.clusters import GROUP_VERSION, ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Client, Response
+from tests.e2e.support.clusters.cluster import GROUP_VERSION, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.http.https_client import Client, Response
 from tests.e2e.support.tenants import Tenants, manifest
 
 

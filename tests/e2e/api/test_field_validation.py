@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Response
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.http.https_client import Response
 from tests.e2e.support.tenants import Tenants
 
 UNKNOWN = """{{"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "metadata": {{"name": "{name}"}},

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.e2e.support.clusters import GROUP_VERSION, ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Client
+from tests.e2e.support.clusters.cluster import GROUP_VERSION, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.http.https_client import Client
 from tests.e2e.support.tenants import Tenants, manifest
-from tests.faults.sizes import size
+from tests.faults.support.sizes import size
 
 pytestmark = pytest.mark.faults
 

@@ -10,7 +10,7 @@ import pytest
 from kubernetes_asyncio import config, watch
 from kubernetes_asyncio.client import ApiException, CustomObjectsApi
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster
+from tests.e2e.support.clusters.cluster import PATIENCE, ROOT, E2eCluster
 from tests.e2e.support.tenants import manifest
 
 _TENANTS = ("apps.cozystack.io", "v1alpha1", ROOT, "tenants")

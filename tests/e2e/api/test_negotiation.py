@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.tenants import Tenants, manifest
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -85,16 +85,16 @@ def test_a_binary_body_is_unsupported(cluster: E2eCluster, tenants: Tenants, met
 
 def test_json_is_utf_8_and_integers_stay_integers(cluster: E2eCluster, tenants: Tenants) -> None:
     note = 'Grüße, <b>"Straße"</b> & 東京 \U0001f600 \t'
-    created = tenants.create(annotations={"note": note}, spec={"resourceQuotas": {"count": 1000000}})
+    created = tenants.create(annotations={"note": note}, spec={"resourceQuotas": {"pods": 1000000}})
     raw = cluster.client().get(tenants_path(ROOT, created["metadata"]["name"])).content
     assert "東京 \U0001f600" in raw.decode()
     assert json.loads(raw)["metadata"]["annotations"]["note"] == note
-    assert b'"count":1000000' in raw
+    assert b'"pods":1000000' in raw
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
 def test_a_number_that_json_cannot_express_is_rejected(cluster: E2eCluster, tenants: Tenants, number: str) -> None:
-    body = json.dumps(manifest(tenants.new_name(), spec={"resourceQuotas": {"count": "@"}})).replace('"@"', number)
+    body = json.dumps(manifest(tenants.new_name(), spec={"resourceQuotas": {"pods": "@"}})).replace('"@"', number)
     assert cluster.client().request("POST", tenants_path(ROOT), body).expect(400)["reason"] == "BadRequest"
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.support.clusters import GROUP_VERSION, ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Client, Response
+from tests.e2e.support.clusters.cluster import GROUP_VERSION, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.http.https_client import Client, Response
 
 UNKNOWN = "the server could not find the requested resource"
 CONFIGMAPS = f"/api/v1/namespaces/{ROOT}/configmaps"

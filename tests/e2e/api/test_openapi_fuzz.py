@@ -14,10 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis import Case, GenerationMode
 from schemathesis.core.result import Ok
 
-from tests.e2e.support.clusters import GROUP_VERSION, ROOT, EmbeddedCluster
-from tests.e2e.support.https_client import Body, Client
+from tests.e2e.support.clusters.cluster import GROUP_VERSION, ROOT
+from tests.e2e.support.clusters.embedded import EmbeddedCluster
+from tests.e2e.support.http.https_client import Body, Client
 from tests.e2e.support.tenants import Tenants
-from tests.faults.sizes import size
+from tests.faults.support.sizes import size
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(size(short=600, full=3600))]
 EXAMPLES = size(short=40, full=1000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.tenants import Tenants
 
 TABLE = "application/json;as=Table;v={};g=meta.k8s.io"

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.support.applying import APPLY, MERGE, configuration
-from tests.e2e.support.clusters import GROUP_VERSION, ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Client
+from tests.e2e.support.clusters.cluster import GROUP_VERSION, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.http.https_client import Client
 from tests.e2e.support.peer_lessons import JSON_PATCH, helmrelease_path, patch
 from tests.e2e.support.tenants import Object, Tenants, manifest
 

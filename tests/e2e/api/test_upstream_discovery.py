@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
-from tests.e2e.support.clusters import AGGREGATED_DISCOVERY, GROUP_VERSION, E2eCluster, KubeCluster
-from tests.e2e.support.https_client import Client
+from tests.e2e.support.clusters.cluster import AGGREGATED_DISCOVERY, GROUP_VERSION, E2eCluster
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.http.https_client import Client
 from tests.e2e.support.tenants import Object
 
 GROUP = "apps.cozystack.io"

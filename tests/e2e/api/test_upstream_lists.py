@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import E2eCluster, tenants_path
+from tests.e2e.support.clusters.cluster import E2eCluster, tenants_path
 from tests.e2e.support.tenants import Object, Tenants
 
 COUNT = 20
@@ -41,12 +41,12 @@ def read_initial_events(frames: Iterator[Object]) -> tuple[list[Object], Object]
     raise AssertionError("the watch ended without a bookmark")
 
 
-@pytest.fixture
-def workload(tenants: Tenants) -> str:
-    """A namespace with COUNT Tenants that the reconciler will not write any more."""
-    namespace = tenants.create_with_namespace()
-    for name in [tenants.create(namespace)["metadata"]["name"] for _ in range(COUNT)]:
-        tenants.wait_until_settled(name, namespace)
+@pytest.fixture(scope="module")
+def workload(module_tenants: Tenants) -> str:
+    """A namespace with COUNT Tenants that the reconciler will not write any more, not even after a changed label."""
+    namespace = module_tenants.create_with_namespace()
+    for name in [module_tenants.create(namespace)["metadata"]["name"] for _ in range(COUNT)]:
+        module_tenants.wait_until_settled(name, namespace)
     return namespace
 
 

@@ -1,4 +1,4 @@
-"""What people may do where in the tree: a table for each level, as `kubectl auth can-i` answers.
+"""Permissions of people at each level of the tree: a table for each level, as `kubectl auth can-i` answers.
 
 The people are those of foo, in the tree root > top > foo > bar > baz, with side beside foo. Golden files show every
 change of the roles and their bindings; UPDATE_GOLDEN=1 writes them.
@@ -13,18 +13,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Client
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.http.https_client import Client
 from tests.e2e.support.tenants import Tenants, manifest
 
 LEVELS = ("view", "use", "admin", "super-admin")
 _FILES = Path(__file__).parent / "golden"
-_APPS, _CORE = "apps.cozystack.io", "core.cozystack.io"
+_APPS, _CORE, _SDN = "apps.cozystack.io", "core.cozystack.io", "sdn.cozystack.io"
 _ACTIONS = (
     *((verb, _APPS, "tenants") for verb in ("get", "list", "create", "update", "delete", "deletecollection")),
     ("get", _APPS, "postgreses"),
     ("create", _APPS, "postgreses"),
     ("get", _CORE, "tenantsecrets"),
+    ("create", _CORE, "tenantsecrets"),
+    ("get", _SDN, "securitygroups"),
+    ("create", _SDN, "securitygroups"),
     ("get", "", "pods"),
     ("get", "", "pods/log"),
     ("create", "", "pods"),

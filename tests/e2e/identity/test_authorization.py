@@ -7,9 +7,9 @@ import ssl
 
 import pytest
 
-from tests.e2e.support.clusters import RBAC, ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Client
-from tests.e2e.support.processes import wait_until
+from tests.e2e.support.clusters.cluster import RBAC, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.processes import wait_until
+from tests.e2e.support.http.https_client import Client
 from tests.e2e.support.tenants import Tenants, manifest
 
 LIST = tenants_path(ROOT)

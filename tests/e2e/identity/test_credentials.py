@@ -17,12 +17,14 @@ from cryptography.x509.oid import NameOID
 from OpenSSL import SSL
 
 from apiserver.tls.certificates import make_ca, make_client, parse_bundle
-from tests.e2e.support import credentials
-from tests.e2e.support.clusters import ROOT, E2eCluster, EmbeddedCluster, KubeCluster, tenants_path
-from tests.e2e.support.control_plane import FRONT_PROXY, TOKEN, TOKEN_USER
-from tests.e2e.support.credentials import client_certificate_context
-from tests.e2e.support.https_client import Client, Response
-from tests.e2e.support.processes import Process, free_port, run_command, wait_until
+from tests.e2e.support.clusters import credentials
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.control_plane import FRONT_PROXY, TOKEN, TOKEN_USER
+from tests.e2e.support.clusters.credentials import client_certificate_context
+from tests.e2e.support.clusters.embedded import EmbeddedCluster
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import Process, free_port, run_command, wait_until
+from tests.e2e.support.http.https_client import Client, Response
 
 LIST = tenants_path(ROOT)
 ONE = tenants_path(ROOT, "root")

@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eCluster, KubeCluster, tenants_path
-from tests.e2e.support.control_plane import TOKEN, TOKEN_USER
-from tests.e2e.support.https_client import Client
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.control_plane import TOKEN, TOKEN_USER
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.http.https_client import Client
 
 SPOOF = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
 ONE = tenants_path(ROOT, "root")

@@ -11,10 +11,10 @@ from functools import partial
 
 import pytest
 
-from tests.e2e.support.clusters import KUBECTL_PATIENCE, RBAC, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.cluster import KUBECTL_PATIENCE, RBAC, ROOT, E2eCluster, tenants_path
 from tests.e2e.support.gateways import MERGE
-from tests.e2e.support.https_client import Client
-from tests.e2e.support.pace import Pace
+from tests.e2e.support.http.https_client import Client
+from tests.e2e.support.http.pace import Pace
 from tests.e2e.support.tenants import Tenants
 from tests.e2e.support.visibility import (
     GET_TENANTS,
@@ -244,20 +244,22 @@ def test_a_missing_role_is_reported(cluster: E2eCluster, tenants: Tenants) -> No
         conditions = tenants.get(name)["status"]["conditions"]
         return next(((each["status"], each["reason"]) for each in conditions if each["type"] == type_), ("", ""))
 
+    def events() -> str:
+        return cluster.kubectl("describe", "tenant", name, "-n", ROOT).stdout.partition("Events:")[2]
+
     assert client.request("DELETE", f"{path}/cozy:tenant:use").status == 200
     try:
         expected = ("False", "ClusterRoleMissing")
         cluster.wait_until("Ready is False", lambda: condition("Ready") == expected)
         assert condition("AccessReady") == expected
-        described = cluster.kubectl("describe", "tenant", name, "-n", ROOT).stdout
-        assert "ClusterRoleMissing" in described.partition("Events:")[2]
+        cluster.wait_until("an Event says so", lambda: "ClusterRoleMissing" in events())
         logged = [line for line in cluster.server.log().splitlines() if "cozy:tenant:use" in line and "missing" in line]
         assert len(logged) == 1
     finally:
         body = {"metadata": {"name": "cozy:tenant:use"}, "rules": role["rules"]}
         client.request("POST", path, body).expect(201)
     cluster.wait_until("the Tenant is Ready", lambda: condition("Ready")[0] == "True")
-    assert condition("AccessReady") == ("", "")
+    assert condition("AccessReady") == ("True", "Reconciled")
 
 
 def test_the_wide_table_of_namespaces_shows_tenant_host_and_parent(

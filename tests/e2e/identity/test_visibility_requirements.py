@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from tests.e2e.support.clusters import CORE_API_SERVICE, CORE_GROUP_VERSION, E2eCluster, KubeCluster, tenants_path
+from tests.e2e.support.clusters.cluster import CORE_API_SERVICE, CORE_GROUP_VERSION, E2eCluster, tenants_path
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import wait_until
 from tests.e2e.support.peer_lessons import metric_value
-from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Tenants
 
 NAMESPACES = f"{CORE_GROUP_VERSION}/tenantnamespaces"

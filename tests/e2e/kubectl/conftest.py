@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.support.clusters import E2eCluster
+from tests.e2e.support.clusters.cluster import E2eCluster
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.support.built_in_kinds import document, service
-from tests.e2e.support.clusters import E2eCluster
+from tests.e2e.support.clusters.cluster import E2eCluster
 
 RULE = {"apiGroups": ["x"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["nothings"]}
 
@@ -89,6 +89,8 @@ def test_services_have_kubernetes_defaults(
 
 def test_quantities_are_stored_in_canonical_form(cluster: E2eCluster, namespace: str) -> None:
     hard = {"cpu": 2, "memory": "1024Mi", "limits.cpu": "1500m", "requests.storage": "0.5", "count/a.io": "1000"}
+    # what is finer than a thousandth is rounded up, also in bytes and counts
+    hard |= {"limits.memory": "9500m", "requests.x.io/a": "1n", "requests.ephemeral-storage": "1500u", "pods": "0.9999"}
     body = document("v1", "ResourceQuota", "q", spec={"hard": hard})
     made = cluster.client().request("POST", f"/api/v1/namespaces/{namespace}/resourcequotas", body).expect(201)
     assert made["spec"]["hard"] == {
@@ -97,11 +99,27 @@ def test_quantities_are_stored_in_canonical_form(cluster: E2eCluster, namespace:
         "limits.cpu": "1500m",
         "requests.storage": "500m",
         "count/a.io": "1k",
+        "limits.memory": "9500m",
+        "requests.x.io/a": "1m",
+        "requests.ephemeral-storage": "2m",
+        "pods": "1",
     }
-    limits = [{"type": "Container", "default": {"cpu": "1000m"}, "defaultRequest": {"cpu": "0.5"}}]
+    limits = [
+        {
+            "type": "Container",
+            "default": {"cpu": "1000m", "memory": "1500u"},
+            "defaultRequest": {"cpu": "0.5", "memory": 0},
+        }
+    ]
     body = document("v1", "LimitRange", "l", spec={"limits": limits})
     made = cluster.client().request("POST", f"/api/v1/namespaces/{namespace}/limitranges", body).expect(201)
-    assert made["spec"]["limits"] == [{"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "500m"}}]
+    assert made["spec"]["limits"] == [
+        {
+            "type": "Container",
+            "default": {"cpu": "1", "memory": "2m"},
+            "defaultRequest": {"cpu": "500m", "memory": "0"},
+        }
+    ]
 
 
 @pytest.mark.parametrize(
@@ -110,6 +128,8 @@ def test_quantities_are_stored_in_canonical_form(cluster: E2eCluster, namespace:
         pytest.param({"storage": "1"}, "must be a standard resource for quota", id="storage"),
         pytest.param({"foo": "1"}, "must be a standard resource type or fully qualified", id="an unknown name"),
         pytest.param({"cpu": "-1"}, "must be greater than or equal to 0", id="a negative quantity"),
+        pytest.param({"count/secrets": "1500m"}, "must be an integer", id="a part of an object"),
+        pytest.param({"count/secrets": "10Pi"}, "must be an integer", id="more than can be counted"),
     ],
 )
 def test_an_invalid_quota_is_rejected(cluster: E2eCluster, namespace: str, hard: dict[str, str], why: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.support.built_in_kinds import document, get_object, service
-from tests.e2e.support.clusters import RBAC, E2eCluster
+from tests.e2e.support.clusters.cluster import RBAC, E2eCluster
 
 STRATEGIC = "application/strategic-merge-patch+json"
 

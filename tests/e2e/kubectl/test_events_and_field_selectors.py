@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.support.built_in_kinds import document, service
-from tests.e2e.support.clusters import RBAC, E2eCluster
+from tests.e2e.support.clusters.cluster import RBAC, E2eCluster
 
 
 def event(namespace: str, name: str, about: str, **content: Any) -> dict[str, Any]:

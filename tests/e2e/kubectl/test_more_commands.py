@@ -6,7 +6,7 @@ import json
 
 import yaml
 
-from tests.e2e.support.clusters import KUBECTL_PATIENCE, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.cluster import KUBECTL_PATIENCE, ROOT, E2eCluster, tenants_path
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 IN_ROOT = f"--namespace={ROOT}"

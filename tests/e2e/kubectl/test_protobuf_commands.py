@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.support.built_in_kinds import get_object
-from tests.e2e.support.clusters import RBAC, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.cluster import RBAC, ROOT, E2eCluster, tenants_path
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support import credentials
-from tests.e2e.support.clusters import E2eCluster
-from tests.e2e.support.https_client import Client
+from tests.e2e.support.clusters import credentials
+from tests.e2e.support.clusters.cluster import E2eCluster
+from tests.e2e.support.http.https_client import Client
 
 
 @pytest.fixture

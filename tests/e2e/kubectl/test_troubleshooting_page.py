@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.gateways import MERGE, Gateways
-from tests.e2e.support.processes import REPOSITORY
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.processes import REPOSITORY
+from tests.e2e.support.gateways import LABEL, MERGE, Gateways
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 PAGE = (REPOSITORY / "docs" / "troubleshooting.md").read_text()
@@ -108,7 +108,7 @@ def test_the_commands_of_the_page_print_what_it_shows(
 
     gateways.create_route("tenant-acme", "shop", "shop.acme.example", to="tenant-acme", port=443)
     checker.expect_output("Ready=False, another reason")
-    gateways.create_named_namespace("cozy-shop")
+    gateways.create_named_namespace("cozy-shop", labels={LABEL: "tenant-acme"})
     gateways.create_route("cozy-shop", "front", "shop.acme.example", to="tenant-acme")
     checker.expect_output("A route is rejected: HostnameConflict")
 
@@ -140,6 +140,7 @@ def test_the_error_messages_on_the_page_are_those_of_the_server(cluster: E2eClus
         (alice, ROOT, {"host": f"{tenants.new_name()}.example"}),
         (client, ROOT, {"host": taken}),
         (client, parent, {"resourceQuotas": {"cpu": "5"}}),
+        (client, ROOT, {"resourceQuotas": {"count/cpu": "1"}}),
     ]
     errors = [
         sender.request(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import stat
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 from tests.e2e.operation.test_startup_failures import standalone
-from tests.e2e.support.clusters import ROOT, EmbeddedCluster, tenants_path
-from tests.e2e.support.processes import REPOSITORY, free_port
+from tests.e2e.support.clusters.cluster import ROOT, tenants_path
+from tests.e2e.support.clusters.embedded import EmbeddedCluster
+from tests.e2e.support.clusters.processes import REPOSITORY, free_port
 
 CONFIGMAPS = f"/api/v1/namespaces/{ROOT}/configmaps"
 
@@ -98,6 +101,16 @@ def test_a_database_that_was_copied_without_its_log_is_refused(own_embedded: Emb
     shutil.copy(own_embedded.data / "host.db", copy / "host.db")
     line = standalone(copy, free_port(), tmp_path / "log")
     assert "host.db-wal, which has the latest writes, is missing" in line
+
+
+def test_another_program_may_open_the_database_of_a_killed_server(own_embedded: EmbeddedCluster) -> None:
+    own_embedded.client().request("POST", CONFIGMAPS, {"metadata": {"name": "stored"}}).expect(201)
+    own_embedded.server.kill()
+    with closing(sqlite3.connect(own_embedded.data / "host.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM objects").fetchone()[0] > 0
+    assert not (own_embedded.data / "host.db-wal").exists()
+    own_embedded.start()
+    assert "stored" in names(own_embedded)
 
 
 def test_only_administrators_make_the_server_write_a_copy(own_embedded: EmbeddedCluster) -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.e2e.support.clusters import GROUP_VERSION, PATIENCE, ROOT, KubeCluster, tenants_path
-from tests.e2e.support.https_client import Client
-from tests.e2e.support.processes import Process, free_port, run_command, wait_until
-from tests.e2e.support.relay import Relay
+from tests.e2e.support.clusters.cluster import GROUP_VERSION, PATIENCE, ROOT, tenants_path
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import Process, free_port, run_command, wait_until
+from tests.e2e.support.http.https_client import Client
+from tests.e2e.support.http.relay import Relay
 from tests.e2e.support.tenants import Tenants, manifest
 
 pytestmark = pytest.mark.faults

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, KubeCluster, tenants_path
-from tests.e2e.support.pace import Pace
-from tests.e2e.support.processes import wait_until
+from tests.e2e.support.clusters.cluster import PATIENCE, ROOT, tenants_path
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import wait_until
+from tests.e2e.support.http.pace import Pace
 from tests.e2e.support.tenants import Tenants, manifest
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(400)]
@@ -93,7 +94,7 @@ def test_a_watch_survives_a_restart_of_kube_apiserver_without_missing_events(
     version = direct.get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]
     query = {"watch": "true", "resourceVersion": version, "labelSelector": f"e2e={unique}"}
     with direct.stream(tenants_path(ROOT), query=query, seconds=2 * PATIENCE) as frames:
-        kube.kube_apiserver.stop()
+        kube.kube_apiserver.kill()
         wait_until("reads have a warning", lambda: direct.get(tenants_path(ROOT, first)).warnings, seconds=PATIENCE)
         rejected = direct.request("POST", tenants_path(ROOT), manifest(tenants.new_name()))
         status: dict[str, Any] = rejected.expect(503)

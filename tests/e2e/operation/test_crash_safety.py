@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, EmbeddedCluster, tenants_path
-from tests.e2e.support.https_client import Client
-from tests.e2e.support.processes import wait_until
-from tests.e2e.support.stored_data import check_integrity
+from tests.e2e.support.clusters.cluster import ROOT, tenants_path
+from tests.e2e.support.clusters.embedded import EmbeddedCluster
+from tests.e2e.support.clusters.processes import wait_until
+from tests.e2e.support.clusters.stored_data import check_integrity
+from tests.e2e.support.http.https_client import Client
 from tests.e2e.support.tenants import manifest
 
 WRITERS = 4

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import EmbeddedCluster
+from tests.e2e.support.clusters.embedded import EmbeddedCluster
 
 pytestmark = pytest.mark.faults
 

@@ -7,9 +7,10 @@ import uuid
 
 import pytest
 
-from tests.e2e.support.clusters import GROUP_VERSION, ROOT, E2eCluster, KubeCluster, tenants_path
-from tests.e2e.support.control_plane import TOKEN
-from tests.e2e.support.https_client import Client
+from tests.e2e.support.clusters.cluster import GROUP_VERSION, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.control_plane import TOKEN
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.http.https_client import Client
 from tests.e2e.support.tenants import manifest
 
 HOOKS = (

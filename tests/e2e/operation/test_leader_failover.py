@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, KubeCluster
-from tests.e2e.support.https_client import Client
-from tests.e2e.support.pace import Pace
-from tests.e2e.support.processes import Process, free_port, run_command, wait_until
-from tests.e2e.support.recording_proxy import ForwardedRequest, RecordingProxy
+from tests.e2e.support.clusters.cluster import PATIENCE, ROOT
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import Process, free_port, run_command, wait_until
+from tests.e2e.support.http.https_client import Client
+from tests.e2e.support.http.pace import Pace
+from tests.e2e.support.http.recording_proxy import ForwardedRequest, RecordingProxy
 
 pytestmark = pytest.mark.faults
 
@@ -30,6 +31,8 @@ WORK_SECONDS = 1.0
 FROZEN_SECONDS = 20.0
 # after the recovery: the time in which the old leader must notice that it no longer leads
 AFTERMATH_SECONDS = 4.0
+# between two changes for the leader to undo: often enough to see a late write in the aftermath
+EDIT_SECONDS = 0.1
 MERGE = "application/merge-patch+json"
 
 
@@ -90,7 +93,7 @@ class NamespaceLabelEditor:
         for number in count():
             body = {"metadata": {"labels": {"namespace.cozystack.io/host": f"n{number}.example.org"}}}
             self._client.request("PATCH", f"/api/v1/namespaces/{ROOT}", body, content_type=MERGE)
-            if self._stopped.wait(0.02):
+            if self._stopped.wait(EDIT_SECONDS):
                 return
 
 

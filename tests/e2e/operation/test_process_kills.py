@@ -17,9 +17,15 @@ import pytest
 
 from registry.names import CASCADE_ANNOTATION, stored_key
 from tests.e2e.support.applying import MERGE
-from tests.e2e.support.clusters import ROOT
-from tests.e2e.support.killed_servers import GROUP, EmbeddedKillTestbed, KillTestbed, KubeKillTestbed, WorkloadSize
-from tests.e2e.support.processes import wait_until
+from tests.e2e.support.clusters.cluster import ROOT
+from tests.e2e.support.clusters.killed_servers import (
+    GROUP,
+    EmbeddedKillTestbed,
+    KillTestbed,
+    KubeKillTestbed,
+    WorkloadSize,
+)
+from tests.e2e.support.clusters.processes import wait_until
 
 pytestmark = pytest.mark.faults
 
@@ -149,7 +155,8 @@ def run_with_kills(testbed: KillTestbed, rng: random.Random, requests: Sequence[
                 if done():
                     return killed
                 assert time.monotonic() < deadline, "\n".join(each.tail() for each in (*testbed.processes, process))
-                time.sleep(0.05)
+                # each look lists everything
+                time.sleep(0.3)
             killed += 1
     raise AssertionError("the last server ended by itself")
 

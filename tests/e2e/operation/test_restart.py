@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, EmbeddedCluster, tenants_path
-from tests.e2e.support.https_client import Client
-from tests.e2e.support.processes import run_command, wait_until
+from tests.e2e.support.clusters.cluster import ROOT, tenants_path
+from tests.e2e.support.clusters.embedded import EmbeddedCluster
+from tests.e2e.support.clusters.processes import run_command, wait_until
+from tests.e2e.support.http.https_client import Client
 from tests.e2e.support.tenants import manifest
 
 

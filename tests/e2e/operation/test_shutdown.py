@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, EmbeddedCluster, KubeCluster, tenants_path
-from tests.e2e.support.https_client import Client
-from tests.e2e.support.pace import Pace
-from tests.e2e.support.processes import free_port, run_command, wait_until
-from tests.e2e.support.raw_tls import RawTls
+from tests.e2e.support.clusters.cluster import PATIENCE, ROOT, tenants_path
+from tests.e2e.support.clusters.embedded import EmbeddedCluster
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import free_port, run_command, wait_until
+from tests.e2e.support.http.https_client import Client
+from tests.e2e.support.http.pace import Pace
+from tests.e2e.support.http.raw_tls import RawTls
 from tests.e2e.support.tenants import manifest
 
 WATCHES = 200

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support import credentials
-from tests.e2e.support.https_client import Client
-from tests.e2e.support.processes import Process, free_port, run_command, wait_until
+from tests.e2e.support.clusters import credentials
+from tests.e2e.support.clusters.processes import Process, free_port, run_command, wait_until
+from tests.e2e.support.http.https_client import Client
 
 # every address that begins with 127 is a loopback address on Linux
 OTHER_LOOPBACK = "127.0.0.2"
@@ -26,7 +26,7 @@ class Standalone:
         wait_until("the kubeconfig is written", kubeconfig.is_file, processes=[self.process])
         self.admin = credentials.from_kubeconfig(kubeconfig)
         client = Client(self.admin.server, self.admin.tls, {})
-        wait_until("the server is ready", lambda: client.get("/readyz").status == 200, processes=[self.process])
+        wait_until("the server is ready", lambda: client.serves("/readyz"), processes=[self.process])
 
     def accepts(self, address: str) -> bool:
         try:

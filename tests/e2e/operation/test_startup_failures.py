@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import EmbeddedCluster
-from tests.e2e.support.processes import Process, free_port, run_command, wait_until
+from tests.e2e.support.clusters.embedded import EmbeddedCluster
+from tests.e2e.support.clusters.processes import Process, free_port, run_command, wait_until
 
 
 def startup_error(*arguments: str, log: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.cluster import PATIENCE, ROOT, E2eCluster, tenants_path
 
 IN_ROOT, TIMEOUT = f"--namespace={ROOT}", f"--timeout={PATIENCE:.0f}s"
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.account_writes import AccountWrites, limited_account
-from tests.e2e.support.clusters import PATIENCE, E2eCluster, KubeCluster
-from tests.e2e.support.https_client import Client
-from tests.e2e.support.policies import POLICIES
-from tests.e2e.support.processes import wait_until
+from tests.e2e.support.admission.account_writes import AccountWrites, limited_account
+from tests.e2e.support.admission.policies import POLICIES
+from tests.e2e.support.clusters.cluster import PATIENCE, E2eCluster
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import wait_until
+from tests.e2e.support.http.https_client import Client
 from tests.policies.account.case import AccountCase
 from tests.policies.account.evaluation import LIMITS
 from tests.policies.account.table import CASES

@@ -11,10 +11,14 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import KUBECTL
-from tests.e2e.support.control_plane import Binaries, ControlPlane
-from tests.e2e.support.https_client import Client
-from tests.e2e.support.processes import REPOSITORY
+from admission.tenant.claims.claim_lease import NAME as CLAIM_LEASE
+from registry.application.kept_forms import NAME as KEPT_FORMS
+from tenant_apiserver.certificates.cluster_secret import SECRET_NAME
+from tenant_apiserver.wiring.controllers import LEASE as LEADER_LEASE
+from tests.e2e.support.clusters.cluster import KUBECTL
+from tests.e2e.support.clusters.control_plane import Binaries, ControlPlane
+from tests.e2e.support.clusters.processes import REPOSITORY, wait_until
+from tests.e2e.support.http.https_client import Client
 from tests.tenant_apiserver.test_generate_manifests import built
 
 PAGE = (REPOSITORY / "docs" / "install.md").read_text()
@@ -64,8 +68,15 @@ class Bystander:
         return done
 
     def content(self) -> dict[str, Any]:
-        """What others have written, by path."""
+        """The objects that others have written, by path."""
         return {path: _content(self.client.get(path).expect(200)) for path in self.paths}
+
+    def gateway(self) -> str:
+        """The path of a new TenantGateway, whose kind has been installed a moment ago."""
+        path = "/apis/gateway.cozystack.io/v1alpha1/namespaces/cozy-system/tenantgateways"
+        wait_until("TenantGateways are served", lambda: self.client.serves(path), seconds=120)
+        kind = {"apiVersion": "gateway.cozystack.io/v1alpha1", "kind": "TenantGateway"}
+        return self._create(path, "cozystack", **kind, spec={"apex": "example.org"})
 
     def labelled(self) -> list[str]:
         """Everything of an installation that is in the cluster."""
@@ -98,10 +109,18 @@ def test_the_page_has_the_commands() -> None:
         "manifests/overlays/prerequisites",
         "manifests",
         "manifests/overlays/register",
+        "manifests/components/tenantsecrets",
     ]
     assert len(REMOVE) >= 6
     assert not any("prerequisites" in line or "-k" in line.split() or "-f" in line.split() for line in REMOVE)
     assert not any(re.search(r"\b(namespaces?|crds?|customresourcedefinitions?)\b", line) for line in REMOVE)
+
+
+def test_the_page_removes_what_the_server_itself_stores_in_its_namespace() -> None:
+    """These objects have no label."""
+    named = {word for line in REMOVE for word in line.split() if word.startswith(("secret/", "lease/", "configmap/"))}
+    leases = {f"lease/{LEADER_LEASE}", f"lease/{CLAIM_LEASE}"}
+    assert named == {f"secret/{SECRET_NAME}", *leases, f"configmap/{KEPT_FORMS}"}
 
 
 def test_installing_and_removing_destroys_nothing_of_others(bystander: Bystander) -> None:
@@ -115,13 +134,18 @@ def test_installing_and_removing_destroys_nothing_of_others(bystander: Bystander
     assert "conflict" in results[INSTALL[1]].stderr
     assert bystander.client.get("/apis/apps/v1/namespaces/cozy-system/deployments/tenant-apiserver").status == 200
     assert bystander.client.get(f"{API_SERVICES}/v1alpha1.core.cozystack.io").status == 200
-    assert len(bystander.labelled()) > 50
+    labelled = bystander.labelled()
+    assert len(labelled) > 50
+    assert "clusterrolebinding.rbac.authorization.k8s.io/tenant-apiserver:tenantsecrets" in labelled
+    gateway = bystander.gateway()
 
     for line in REMOVE:
         done = bystander.run(line)
         assert done.returncode == 0, done.stderr
     assert bystander.content() == before
     assert bystander.client.get(CRD).status == 200
+    # with the CustomResourceDefinition, every Gateway of a tenant would be gone
+    assert bystander.client.get(gateway).expect(200)["metadata"].get("deletionTimestamp") is None
     assert bystander.client.get(f"{CLUSTER_ROLES}/cozy:tenant").status == 200
     assert bystander.labelled() == []
     assert bystander.client.get("/apis/apps/v1/namespaces/cozy-system/deployments/tenant-apiserver").status == 404

@@ -13,13 +13,14 @@ from registry.tenantgateway.types import tenantgateway_crd
 from tenant_apiserver.least_privilege.right import Right
 from tenant_apiserver.least_privilege.rights import CLUSTER_ROLE, RIGHTS
 from tenant_apiserver.least_privilege.roles import rules_of
-from tests.e2e.support import audit_log
-from tests.e2e.support.audit_log import Use
-from tests.e2e.support.clusters import RBAC, ROOT, KubeCluster
-from tests.e2e.support.control_plane import Binaries, ControlPlane
-from tests.e2e.support.every_right import EveryRight
-from tests.e2e.support.https_client import Client
-from tests.e2e.support.processes import wait_until
+from tests.e2e.support.admission.every_right import EveryRight
+from tests.e2e.support.clusters import audit_log
+from tests.e2e.support.clusters.audit_log import Use
+from tests.e2e.support.clusters.cluster import RBAC, ROOT
+from tests.e2e.support.clusters.control_plane import Binaries, ControlPlane
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import wait_until
+from tests.e2e.support.http.https_client import Client
 from tests.server_fixtures import kube_cluster
 
 _ROOT = Path(__file__).parents[3]
@@ -33,7 +34,7 @@ EVERY_VERB = [
 
 @pytest.fixture(scope="module")
 def uses(tmp_path_factory: pytest.TempPathFactory) -> set[Use]:
-    """What the server was seen to do while it used everything."""
+    """The requests of a server that uses all of its features."""
     directory = tmp_path_factory.mktemp("rights")
     running = kube_cluster(directory)
     try:
@@ -50,7 +51,7 @@ def uses(tmp_path_factory: pytest.TempPathFactory) -> set[Use]:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("right", "resource", "verb"), EVERY_VERB)
 def test_every_right_is_used(uses: set[Use], right: Right, resource: str, verb: str) -> None:
-    """Among objects of these names only, if the right has names."""
+    """A right with names is used only for objects of these names."""
     if verb in right.proofs:
         return
     named = right.names if verb != "create" else ()
@@ -136,7 +137,7 @@ def _assert_every_verb_is_needed(kube: KubeCluster, unique: str, path: str) -> N
 def test_owned_objects_need_the_right_to_the_owners_finalizers(
     tmp_path: Path, control_plane_files: tuple[Binaries, Path]
 ) -> None:
-    """Where the plugin OwnerReferencesPermissionEnforcement is enabled."""
+    """The cluster enables the plugin OwnerReferencesPermissionEnforcement."""
     binaries, _ = control_plane_files
     running = ControlPlane(tmp_path, binaries, admission_plugins=["OwnerReferencesPermissionEnforcement"])
     try:

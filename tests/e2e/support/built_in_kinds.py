@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.e2e.support.clusters import E2eCluster
+from tests.e2e.support.clusters.cluster import E2eCluster
 
 AS_STORED = ("-o", "json", "--show-managed-fields")
 

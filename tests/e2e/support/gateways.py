@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from tests.e2e.support.clusters import PATIENCE, E2eCluster
+from tests.e2e.support.clusters.cluster import PATIENCE, E2eCluster
 
 Object = dict[str, Any]
 MERGE = "application/merge-patch+json"
@@ -20,8 +20,11 @@ CILIUM = "io.cilium/gateway-controller"
 COLLECTIONS = {
     "tenantgateways": ("gateway.cozystack.io/v1alpha1", "TenantGateway"),
     "gateways": (GATEWAY_API, "Gateway"),
+    "listenersets": (GATEWAY_API, "ListenerSet"),
     "httproutes": (GATEWAY_API, "HTTPRoute"),
+    "grpcroutes": (GATEWAY_API, "GRPCRoute"),
     "tlsroutes": (GATEWAY_API, "TLSRoute"),
+    "referencegrants": ("gateway.networking.k8s.io/v1beta1", "ReferenceGrant"),
     "issuers": (CERT_MANAGER, "Issuer"),
     "certificates": (CERT_MANAGER, "Certificate"),
 }
@@ -51,12 +54,17 @@ class Gateways:
         self.cluster = cluster
         self.client = cluster.client()
         self._namespaces: list[str] = []
+        self._classes: list[str] = []
 
     def create_namespace(self, prefix: str = "gw", *, labels: Mapping[str, str] | None = None) -> str:
         """Creates a namespace with this prefix and returns its name."""
         name = f"{prefix}-{uuid.uuid4().hex[:8]}"
         self.create_named_namespace(name, labels=labels)
         return name
+
+    def create_owner(self, prefix: str = "tenant-foo", host: str = "foo.example.com") -> str:
+        """Creates a namespace as a tenant with this host has it, where TenantGateways are served."""
+        return self.create_namespace(prefix, labels={HOST_LABEL: host})
 
     def create_named_namespace(self, name: str, *, labels: Mapping[str, str] | None = None) -> None:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(labels or {})}}
@@ -81,6 +89,64 @@ class Gateways:
         if plural == "tlsroutes":
             spec["rules"] = [{"backendRefs": [{"name": "backend", "port": 443}]}]
         self.create(plural, namespace, name, spec)
+
+    def create_service(self, namespace: str, name: str) -> None:
+        body = {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}]}}
+        self.client.request("POST", f"/api/v1/namespaces/{namespace}/services", body).expect(201)
+
+    def create_grant(
+        self, namespace: str, name: str, kind: str, guest: str, target: str, target_name: str = ""
+    ) -> None:
+        """Lets objects of `kind` in the namespace `guest` refer to core objects of the kind `target` in `namespace`,
+        to one of them or to all."""
+        to = {"group": "", "kind": target, **({"name": target_name} if target_name else {})}
+        referrer = {"group": "gateway.networking.k8s.io", "kind": kind, "namespace": guest}
+        self.create("referencegrants", namespace, name, {"from": [referrer], "to": [to]})
+
+    def create_root(
+        self,
+        namespace: str,
+        name: str,
+        hostname: str,
+        path_: str,
+        *targets: str,
+        owner: str = "",
+        plural: str = "httproutes",
+    ) -> None:
+        """Creates a route that delegates a path of a hostname to routes of its kind, each given as namespace/name. The
+        hostname is on the TenantGateway of `owner`, by default of its own namespace."""
+        parent = {"group": "gateway.cozystack.io", "kind": "TenantGateway", "name": "cozystack"}
+        parent["namespace"] = owner or namespace
+        named = [each.partition("/") for each in targets]
+        backends = [
+            {"group": "gateway.networking.k8s.io", "kind": COLLECTIONS[plural][1], "namespace": guest, "name": target}
+            for guest, _, target in named
+        ]
+        rule = {**_matches(plural, path_), "backendRefs": backends}
+        self.create(plural, namespace, name, {"parentRefs": [parent], "hostnames": [hostname], "rules": [rule]})
+
+    def create_vertex(
+        self, namespace: str, name: str, path_: str, *hostnames: str, parent: str, plural: str = "httproutes"
+    ) -> None:
+        """Creates a route that serves a path below what the route `parent`, namespace/name, delegates to it. A TLSRoute
+        has hostnames instead."""
+        owner, _, above = parent.partition("/")
+        rule = {**_matches(plural, path_), "backendRefs": [{"name": "web", "port": 80}]}
+        parents = [{"kind": COLLECTIONS[plural][1], "namespace": owner, "name": above}]
+        listed = {"hostnames": list(hostnames)} if hostnames else {}
+        self.create(plural, namespace, name, {**listed, "parentRefs": parents, "rules": [rule]})
+
+    def create_delegation_grant(
+        self, namespace: str, guest: str, route: str, name: str = "delegation", *, plural: str = "httproutes"
+    ) -> None:
+        """Lets routes of the namespace `guest` delegate to a route of their kind, and refer to the Service web."""
+        kind = COLLECTIONS[plural][1]
+        referrer = {"group": "gateway.networking.k8s.io", "kind": kind, "namespace": guest}
+        to = [
+            {"group": "gateway.networking.k8s.io", "kind": kind, "name": route},
+            {"group": "", "kind": "Service", "name": "web"},
+        ]
+        self.create("referencegrants", namespace, name, {"from": [referrer], "to": to})
 
     def get(self, plural: str, namespace: str, name: str = "cozystack") -> Object:
         found: Object = self.client.get(path(plural, namespace, name)).expect(200)
@@ -131,23 +197,60 @@ class Gateways:
         parents = self.get(plural, namespace, name).get("status", {}).get("parents", ())
         return [each for each in parents if each["controllerName"] == OURS]
 
+    def rejection_reason(self, namespace: str, name: str, plural: str = "httproutes") -> str:
+        """The reason why our controller does not accept a route; empty if it does, or has not decided yet."""
+        conditions = [each for entry in self.parent_statuses(namespace, name, plural) for each in entry["conditions"]]
+        reasons = [each["reason"] for each in conditions if (each["type"], each["status"]) == ("Accepted", "False")]
+        return reasons[0] if reasons else ""
+
+    def resolved_refs(self, namespace: str, name: str, plural: str = "httproutes") -> tuple[str, str]:
+        """Status and reason of our condition ResolvedRefs on a route; empty if there is none."""
+        for entry in self.parent_statuses(namespace, name, plural):
+            for each in entry["conditions"]:
+                if each["type"] == "ResolvedRefs":
+                    return each["status"], each["reason"]
+        return "", ""
+
     def conflict_message(self, namespace: str, name: str, plural: str = "httproutes") -> str:
-        """The message of the HostnameConflict in the status of a route, empty if it is accepted."""
+        """The message of the HostnameConflict in the status of a route, empty if it is accepted. Another rejection is
+        returned with its reason: a route whose namespace the controller has not seen yet is not admitted for a
+        moment."""
         for entry in self.parent_statuses(namespace, name, plural):
             for condition in entry["conditions"]:
                 if (condition["type"], condition["status"]) == ("Accepted", "False"):
-                    assert condition["reason"] == "HostnameConflict"
-                    message: str = condition["message"]
-                    return message
+                    reason, message = condition["reason"], condition["message"]
+                    return message if reason == "HostnameConflict" else f"{reason}: {message}"
         return ""
+
+    def has_conflict(self, namespace: str, name: str, plural: str = "httproutes") -> bool:
+        return self.rejection_reason(namespace, name, plural) == "HostnameConflict"
 
     def mark_gateway_programmed(self, namespace: str) -> None:
         """Marks the Gateway and all its listeners as programmed, as Cilium does, and again if the controller has
         changed the Gateway meanwhile."""
         self.wait_until("the Gateway is programmed", lambda: self._mark_gateway_programmed(namespace))
 
-    def _mark_gateway_programmed(self, namespace: str) -> bool:
-        gateway = self.get("gateways", namespace)
+    def mark_set_programmed(self, namespace: str, name: str) -> None:
+        """The same for a ListenerSet."""
+        mark = partial(self._mark_gateway_programmed, namespace, "listenersets", name)
+        self.wait_until("the ListenerSet is programmed", mark)
+
+    def create_gateway_class(self, name: str, *features: str) -> None:
+        """Creates a GatewayClass whose controller says that it supports these features."""
+        collection = f"/apis/{GATEWAY_API}/gatewayclasses"
+        body = {
+            "apiVersion": GATEWAY_API,
+            "kind": "GatewayClass",
+            "metadata": {"name": name},
+            "spec": {"controllerName": "example.org/controller"},
+        }
+        self.client.request("POST", collection, body).expect(201)
+        self._classes.append(f"{collection}/{name}")
+        status = {"supportedFeatures": [{"name": each} for each in features]}
+        self.client.request("PATCH", f"{collection}/{name}/status", {"status": status}, content_type=MERGE).expect(200)
+
+    def _mark_gateway_programmed(self, namespace: str, plural: str = "gateways", name: str = "cozystack") -> bool:
+        gateway = self.get(plural, namespace, name)
         generation = gateway["metadata"]["generation"]
         listeners = [
             {
@@ -159,13 +262,22 @@ class Gateways:
             for each in gateway["spec"]["listeners"]
         ]
         status = {"conditions": _true(generation, "Accepted", "Programmed"), "listeners": listeners}
-        patched = self.patch("gateways", namespace, "cozystack", {"status": status}, "status")
+        patched = self.patch(plural, namespace, name, {"status": status}, "status")
         return bool(patched["metadata"]["generation"] == generation)
 
     def mark_certificates_ready(self, namespace: str, *names: str) -> None:
-        """Marks these Certificates, by default all of the namespace, as ready, as cert-manager does."""
+        """Marks these Certificates as ready, as cert-manager does; by default all of the namespace, once each listener
+        of the Gateway has one: the controller writes the Gateway before them."""
+        if not names:
+            self.wait_until("each listener has a Certificate", lambda: self._has_certificates(namespace))
         for name in names or self.names("certificates", namespace):
             self.wait_until(f"{name} is ready", partial(self._mark_certificate_ready, namespace, name))
+
+    def _has_certificates(self, namespace: str) -> bool:
+        listeners = self.get("gateways", namespace, "cozystack")["spec"]["listeners"]
+        references = {found["name"] for each in listeners for found in each.get("tls", {}).get("certificateRefs", ())}
+        certificates = self.client.get(path("certificates", namespace)).expect(200)["items"]
+        return references <= {each["spec"]["secretName"] for each in certificates}
 
     def _mark_certificate_ready(self, namespace: str, name: str) -> bool:
         generation = self.get("certificates", namespace, name)["metadata"]["generation"]
@@ -180,8 +292,18 @@ class Gateways:
         return self.client.get(path(plural, namespace, name)).status == 404
 
     def clean_up(self) -> None:
+        for each in self._classes:
+            self.client.request("DELETE", each)
         for namespace in self._namespaces:
             self.client.request("DELETE", f"/api/v1/namespaces/{namespace}")
+
+
+def _matches(plural: str, path_: str) -> Object:
+    """The matches of a rule about a path, a service of gRPC, or a whole hostname."""
+    if plural == "tlsroutes":
+        return {}
+    service: Object = {"method": {"service": path_.strip("/")}}
+    return {"matches": [service if plural == "grpcroutes" else {"path": {"type": "PathPrefix", "value": path_}}]}
 
 
 def _true(generation: int, *types: str) -> Sequence[Object]:

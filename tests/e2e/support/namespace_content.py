@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from tests.e2e.support.clusters import E2eCluster
+from tests.e2e.support.clusters.cluster import E2eCluster
 from tests.e2e.support.gateways import LABEL_PATH, MERGE
 from tests.e2e.support.tenants import Object, Tenants
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.e2e.support.applying import MERGE
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Client, Response
+from tests.e2e.support.clusters.cluster import PATIENCE, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.http.https_client import Client, Response
 from tests.e2e.support.tenants import Object, Tenants
 
 JSON_PATCH = "application/json-patch+json"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tests.e2e.support.clusters import CORE_GROUP_VERSION, PATIENCE, RBAC, E2eCluster
-from tests.e2e.support.https_client import Client
-from tests.e2e.support.processes import wait_until
+from tests.e2e.support.clusters.cluster import CORE_GROUP_VERSION, PATIENCE, RBAC, E2eCluster
+from tests.e2e.support.clusters.processes import wait_until
+from tests.e2e.support.http.https_client import Client
 from tests.e2e.support.tenants import Tenants
 
 Object = dict[str, Any]
@@ -69,8 +69,10 @@ def list_names(client: Client, path: str, **query: object) -> list[str]:
 
 
 def wait_until_listed(client: Client, path: str, expected: Sequence[str]) -> None:
-    """The list changes only after the new roles have reached the server."""
-    wait_until(f"{path} shows {expected}", lambda: list_names(client, path) == sorted(expected), seconds=PATIENCE)
+    """The list changes only after the new roles have reached the server. It may be in any order."""
+    wait_until(
+        f"{path} shows {expected}", lambda: sorted(list_names(client, path)) == sorted(expected), seconds=PATIENCE
+    )
 
 
 def create_child(tenants: Tenants, namespace: str) -> str:

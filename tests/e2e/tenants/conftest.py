@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.support.clusters import E2eCluster
+from tests.e2e.support.clusters.cluster import E2eCluster
 from tests.e2e.support.namespace_content import NamespaceContent
 from tests.e2e.support.tenants import Tenants
 

@@ -1,10 +1,10 @@
-"""Which Tenants may be deleted, and that permitted deletions complete."""
+"""Tenants that others depend on cannot be deleted, and permitted deletions complete."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.cluster import PATIENCE, ROOT, E2eCluster, tenants_path
 from tests.e2e.support.tenants import Tenants
 
 ALLOW = "tenant.cozystack.io/allow-cascading-deletion"

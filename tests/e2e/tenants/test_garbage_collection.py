@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eCluster, KubeCluster, tenants_path
-from tests.e2e.support.https_client import Response
-from tests.e2e.support.processes import wait_until
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import wait_until
+from tests.e2e.support.http.https_client import Response
 from tests.e2e.support.tenants import Tenants, manifest
 
 MERGE = "application/merge-patch+json"
@@ -134,7 +135,8 @@ def test_a_hundred_namespaces_are_deleted_with_their_content(cluster: E2eCluster
 
 @pytest.mark.controller_manager
 def test_a_quota_counts_tenants_and_rejects_none(kube: KubeCluster, tenants: Tenants) -> None:
-    """The quota controller counts Tenants by listing them; kube-apiserver enforces quotas only for its own kinds."""
+    """The quota controller counts Tenants by listing them; kube-apiserver enforces quotas only for its own kinds, as
+    docs/tenants.md says."""
     namespace, client = tenants.create_with_namespace(), kube.client()
     hard = {"count/tenants.apps.cozystack.io": "1"}
     body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": hard}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.cluster import PATIENCE, ROOT, E2eCluster, tenants_path
 from tests.e2e.support.tenants import Tenants, manifest
 
 pytestmark = pytest.mark.controller_manager

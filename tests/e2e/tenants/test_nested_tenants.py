@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.e2e.support.clusters import ROOT, ROOT_HOST, E2eCluster, tenants_path
+from tests.e2e.support.clusters.cluster import ROOT, ROOT_HOST, E2eCluster, tenants_path
 from tests.e2e.support.tenants import Tenants, manifest
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, ROOT_HOST, E2eCluster, KubeCluster, tenants_path
+from tests.e2e.support.clusters.cluster import PATIENCE, ROOT, ROOT_HOST, E2eCluster, tenants_path
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import wait_until
 from tests.e2e.support.peer_lessons import list_version, next_event, watch
-from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 _BLOCKED = "NamespaceDeletionDiscoveryFailure"

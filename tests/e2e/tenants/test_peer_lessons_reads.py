@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.peer_lessons import (
     create_settled_tenant,
     list_version,

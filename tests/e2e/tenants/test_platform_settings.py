@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster
-from tests.e2e.support.https_client import Client
-from tests.e2e.support.processes import run_command, wait_until
+from tests.e2e.support.clusters.cluster import PATIENCE, ROOT, E2eCluster
+from tests.e2e.support.clusters.processes import run_command, wait_until
+from tests.e2e.support.http.https_client import Client
 from tests.e2e.support.tenants import Tenants
 
 GATEWAYS = "/apis/gateway.cozystack.io/v1alpha1/namespaces/{}/tenantgateways/cozystack"

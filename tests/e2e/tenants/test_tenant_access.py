@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from tests.e2e.support.clusters import RBAC, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.cluster import RBAC, ROOT, E2eCluster, tenants_path
 from tests.e2e.support.namespace_content import NamespaceContent
 from tests.e2e.support.tenants import Tenants, manifest
 

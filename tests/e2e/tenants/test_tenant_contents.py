@@ -6,12 +6,14 @@ import base64
 import re
 from collections import Counter
 from functools import partial
+from pathlib import Path
 
 import yaml
 
-from tests.e2e.support.api_request_counts import count_requests, wait_until_quiet
-from tests.e2e.support.clusters import RBAC, ROOT, ROOT_HOST, E2eCluster, KubeCluster, tenants_path
+from tests.e2e.support.clusters.cluster import RBAC, ROOT, ROOT_HOST, E2eCluster, tenants_path
+from tests.e2e.support.http.api_request_counts import count_requests, wait_until_quiet
 from tests.e2e.support.namespace_content import TENANTGATEWAY_API, NamespaceContent, secret_path
+from tests.e2e.support.peer_lessons import helmrelease_path
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 LABEL = "namespace.cozystack.io/"
@@ -115,10 +117,7 @@ def test_the_parents_scheduling_class_wins(tenants: Tenants, content: NamespaceC
 
 
 def test_isolation_cannot_be_turned_off(cluster: E2eCluster, tenants: Tenants, content: NamespaceContent) -> None:
-    """The chart contains the network policies, and no field of a Tenant changes the labels that they select.
-
-    R-009, R-076, R-077, R-078, R-079, R-080, R-081.
-    """
+    """No field of a Tenant changes the labels that network policies select (R-009, R-077)."""
     plain, unisolated = tenants.create_with_namespace(), tenants.new_name()
     body = manifest(unisolated, spec={"isolated": False}, labels={"tenant.cozystack.io/x": ""})
     cluster.client().request("POST", tenants_path(ROOT), body).expect(201)
@@ -155,20 +154,24 @@ def test_quotas_are_exactly_what_is_declared(tenants: Tenants, content: Namespac
         content.tenants.wait_until_gone(path)
 
 
-def test_a_quota_that_the_cluster_rejects_is_reported(
-    kube: KubeCluster, tenants: Tenants, content: NamespaceContent
+def test_a_key_of_an_old_tenant_that_kubernetes_does_not_know_is_reported_and_takes_no_other_with_it(
+    tenants: Tenants, content: NamespaceContent
 ) -> None:
-    name = tenants.create(spec={"resourceQuotas": {"nonsense": "1"}})["metadata"]["name"]
+    tenant = tenants.create(spec={"resourceQuotas": {"pods": "1"}})
+    name, namespace = tenant["metadata"]["name"], tenant["status"]["namespace"]
+    content.patch(helmrelease_path(name), {"spec": {"values": {"resourceQuotas": {"nonsense": "1"}}}})
     content.wait_until(
         "the condition is set",
         lambda: any(
-            (each["type"], each["status"]) == ("QuotaReady", "False")
+            (each["type"], each["reason"]) == ("QuotaReady", "InvalidQuantity")
             for each in tenants.get(name)["status"].get("conditions", ())
         ),
     )
     [found] = [each for each in tenants.get(name)["status"]["conditions"] if each["type"] == "QuotaReady"]
-    assert (found["status"], found["reason"]) == ("False", "Refused")
+    assert (found["status"], found["reason"]) == ("False", "InvalidQuantity")
     assert "nonsense" in found["message"]
+    quota = content.client.get(f"/api/v1/namespaces/{namespace}/resourcequotas/tenant-quota").expect(200)
+    assert quota["spec"]["hard"] == {"pods": "1"}
 
 
 def test_edited_and_deleted_objects_are_restored(tenants: Tenants, content: NamespaceContent) -> None:
@@ -249,6 +252,7 @@ _COUNTED = {
     "rolebindings",
     "resourcequotas",
     "limitranges",
+    "networkpolicies",
     "tenantgateways",
     "helmreleases",
 }
@@ -264,10 +268,14 @@ def count_writes(cluster: E2eCluster) -> Counter[tuple[str, str]]:
     return counts
 
 
-def test_a_restart_writes_nothing_but_new_changes(own_cluster: E2eCluster) -> None:
+def test_a_restart_writes_nothing_but_new_changes(own_cluster: E2eCluster, tmp_path: Path) -> None:
     """The restarted server reconciles every tenant, and the cluster has applied its defaults (WIRE-G20)."""
     cluster, tenants = own_cluster, Tenants(own_cluster)
     content = NamespaceContent(cluster, tenants)
+    # nobody is waited for to install the services: a minute later, their conditions would change
+    (tmp_path / "platform.yaml").write_text("tenants: {release: suspended}\n")
+    cluster.flags = (f"--config={tmp_path / 'platform.yaml'}",)
+    cluster.restart()
     foo = tenants.create_with_namespace(
         spec={"gateway": True, "resourceQuotas": {"limits.cpu": "1000m", "limits.memory": "0.5Gi"}}
     )
@@ -285,7 +293,8 @@ def test_a_restart_writes_nothing_but_new_changes(own_cluster: E2eCluster) -> No
         content.wait_until("the change is reconciled", partial(_is_served, content, namespace, foo))
     tenants.wait_until_settled(parent)
     wait_until_quiet(cluster, count_writes)
-    # only the writes of this change: the tenant, its child, and observedGeneration in the status
-    change = {("PATCH", "namespaces"): 2, ("PATCH", "secrets"): 2, ("PATCH", "helmreleases"): 1}
+    # only the writes of this change: the tenant, its child, and the status of both
+    change = {("PATCH", "namespaces"): 2, ("PATCH", "secrets"): 2, ("PATCH", "helmreleases"): 2}
     # with restart() comes a dry run of a create, which waits for our server
-    assert count_writes(cluster) - before == Counter({**change, ("POST", "helmreleases"): 1})
+    ingress = {("POST", "networkpolicies"): 1}
+    assert count_writes(cluster) - before == Counter({**change, **ingress, ("POST", "helmreleases"): 1})

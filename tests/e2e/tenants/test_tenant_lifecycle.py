@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support import credentials
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Client
-from tests.e2e.support.processes import free_port, run_command, wait_until
+from tests.e2e.support.clusters import credentials
+from tests.e2e.support.clusters.cluster import PATIENCE, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.processes import free_port, run_command, wait_until
+from tests.e2e.support.http.https_client import Client
 from tests.e2e.support.tenants import Tenants, manifest
 
 MERGE = "application/merge-patch+json"
@@ -72,6 +72,20 @@ def _without_finalizer_of_flux(release: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.controller_manager
+def test_a_tenant_with_ten_thousand_annotations_is_reconciled_changed_and_deleted(
+    cluster: E2eCluster, tenants: Tenants
+) -> None:
+    """Its managedFields have as many values again, and do not count."""
+    annotations = {f"k{number}": "" for number in range(10_001)}
+    name = tenants.create(annotations=annotations)["metadata"]["name"]
+    tenants.wait_for_namespace(f"tenant-{name}")
+    patch(cluster.client(), tenants_path(ROOT, name), annotations={"k0": None, "more": "yes"})
+    tenants.wait_until_settled(name)
+    cluster.client().request("DELETE", tenants_path(ROOT, name)).expect(200)
+    tenants.wait_until_gone(tenants_path(ROOT, name))
+
+
+@pytest.mark.controller_manager
 def test_deleting_the_helmrelease_deletes_the_tenant(cluster: E2eCluster, tenants: Tenants) -> None:
     workload = tenants.create_with_namespace()
     cluster.kubectl("delete", "helmrelease", workload, "-n", ROOT, f"--timeout={PATIENCE:.0f}s")
@@ -100,7 +114,7 @@ def test_load_balancer_addresses_are_counted(cluster: E2eCluster, tenants: Tenan
     path = f"/api/v1/namespaces/{workload}/services"
     service = {"metadata": {"name": "lb"}, "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}}
     client.request("POST", path, service).expect(201)
-    status = {"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}}
+    status = {"status": {"loadBalancer": {"ingress": [{"hostname": "lb.example"}, {"ip": "192.0.2.1"}]}}}
     client.request("PATCH", f"{path}/lb/status", status, content_type=MERGE).expect(200)
     tenants.wait("the address is counted", lambda: tenants.get(name)["status"].get("externalIPsCount") == 1)
 
@@ -119,7 +133,7 @@ def test_a_tenant_can_be_deleted_without_controllers(tmp_path: Path) -> None:
         wait_until("the kubeconfig is written", (data / "kubeconfig").is_file, processes=[server])
         admin = credentials.from_kubeconfig(data / "kubeconfig")
         client = Client(f"https://127.0.0.1:{port}", admin.tls, admin.headers)
-        wait_until("the server is ready", lambda: client.get("/readyz").status == 200, processes=[server])
+        wait_until("the server is ready", lambda: client.serves("/readyz"), processes=[server])
         client.request("POST", "/api/v1/namespaces", {"metadata": {"name": ROOT}}).expect(201)
         client.request("POST", RELEASES.format(ROOT, "").removesuffix("/tenant-"), ROOT_RELEASE).expect(201)
         client.request("POST", tenants_path(ROOT), manifest("alpha")).expect(201)

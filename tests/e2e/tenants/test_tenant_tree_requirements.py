@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.e2e.support.applying import APPLY, configuration
-from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, KubeCluster, tenants_path
-from tests.e2e.support.control_plane import COZYSTACK_CRDS
+from tests.e2e.support.clusters.cluster import PATIENCE, ROOT, tenants_path
+from tests.e2e.support.clusters.control_plane import COZYSTACK_CRDS
+from tests.e2e.support.clusters.kube import KubeCluster
+from tests.e2e.support.clusters.processes import wait_until
 from tests.e2e.support.gateways import MERGE
-from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Tenants
 
 GROUP, VERSION, PLURAL = "cozystack.io", "v1alpha1", "workloadmonitors"
@@ -37,6 +38,11 @@ def test_workload_monitors_determine_the_workloads_ready_condition(
         "metadata": {"name": "db"},
         "spec": {"kind": "postgres", "type": "postgres", "replicas": 2, "minReplicas": 1, "selector": {"app": "db"}},
     }
+    labels = {"apps.cozystack.io/application.kind": "Postgres", "apps.cozystack.io/application.name": "pg"}
+    of_postgres = {**body, "metadata": {"name": "pg", "labels": labels}}
+    client.request("POST", monitors, of_postgres).expect(201)
+    failing = {"status": {"operational": False}}
+    client.request("PATCH", f"{monitors}/pg/status", failing, content_type=MERGE).expect(200)
     client.request("POST", monitors, body).expect(201)
 
     def workloads_ready() -> tuple[str, str] | None:

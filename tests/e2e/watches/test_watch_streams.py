@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import read_frames_until
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.http.https_client import read_frames_until
 from tests.e2e.support.tenants import Tenants
 
 Frame = dict[str, Any]

@@ -8,8 +8,8 @@ import re
 import pytest
 
 from tests.e2e.support.applying import API_VERSION, APPLY, MERGE, apply, configuration, managed_fields
-from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Response
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.http.https_client import Response
 from tests.e2e.support.tenants import Tenants, manifest
 
 

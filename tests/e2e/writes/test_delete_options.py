@@ -5,6 +5,7 @@ Each test deletes a ConfigMap as well, which behind the aggregator shows what a 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.support.applying import MERGE
-from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Body, Client, Response
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.http.https_client import Body, Client, Response
 from tests.e2e.support.tenants import Object, Tenants
 
 KEEP = "example.org/keep"
@@ -234,3 +235,41 @@ def test_a_blank_body_is_not_an_empty_one(deletable: Deletable) -> None:
     obj = deletable.create()
     assert deletable.delete(obj, " ", uid=obj["metadata"]["uid"]).status == 400
     assert "deletionTimestamp" not in deletable.read(obj)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        pytest.param('"preconditions":{"uid":"UID"},"preconditions":{"uid":"OTHER"}', 409, id="the last uid counts"),
+        pytest.param('"preconditions":{"uid":"OTHER"},"preconditions":{"uid":"UID"}', 200, id="only the last uid"),
+        pytest.param(
+            '"preconditions":{"uid":"OTHER"},"preconditions":{"resourceVersion":"VERSION"}',
+            409,
+            id="both preconditions",
+        ),
+        pytest.param('"preconditions":{"uid":"OTHER"},"preconditions":{}', 409, id="nothing is added"),
+        pytest.param('"preconditions":{"uid":"OTHER"},"preconditions":null', 200, id="null removes both"),
+        pytest.param('"preconditions":{"uid":"OTHER","uid":null}', 200, id="null removes one"),
+        pytest.param('"gracePeriodSeconds":"none","gracePeriodSeconds":0', 400, id="a wrong type that is overridden"),
+        pytest.param('"preconditions":"none","preconditions":{}', 400, id="no object"),
+        pytest.param('"propagationPolicy":"Never","propagationPolicy":"Background"', 200, id="an overridden policy"),
+        pytest.param('"kind":"Foo","kind":"DeleteOptions"', 200, id="an overridden kind"),
+        pytest.param('"dryRun":["Some","All"],"dryRun":["All"]', 200, id="an overridden list"),
+    ],
+)
+def test_the_last_of_duplicate_keys_counts_and_objects_are_merged(deletable: Deletable, body: str, code: int) -> None:
+    """As Go decodes JSON into a struct. The body is not decoded strictly: there is no warning (WIRE-D87)."""
+    obj = deletable.create()
+    metadata = deletable.read(obj)
+    for text, value in {"UID": metadata["uid"], "OTHER": ANOTHER, "VERSION": metadata["resourceVersion"]}.items():
+        body = body.replace(text, value)
+    response = deletable.delete(obj, f'{{{body},"dryRun":["All"]}}'.encode())
+    assert (response.status, response.warnings) == (code, [])
+    assert "deletionTimestamp" not in deletable.read(obj)
+
+
+@pytest.mark.parametrize("last", [[], None])
+def test_the_last_of_two_dry_runs_counts(deletable: Deletable, last: object) -> None:
+    obj = deletable.create()
+    deletable.delete(obj, f'{{"dryRun":["All"],"dryRun":{json.dumps(last)}}}'.encode()).expect(200)
+    assert "deletionTimestamp" in deletable.read(obj)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Response
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.http.https_client import Response
 from tests.e2e.support.tenants import Object, Tenants
 
 KEEP = "example.org/keep"

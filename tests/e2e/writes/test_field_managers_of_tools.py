@@ -7,8 +7,8 @@ import json
 import yaml
 
 from tests.e2e.support.applying import MERGE, apply, configuration, managed_fields
-from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Response
+from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
+from tests.e2e.support.http.https_client import Response
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 JSON_PATCH = "application/json-patch+json"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from apiserver.meta.resource import Object
+from controller.tenant.isolation.policy_kinds import CILIUM_NAMES, PLAIN_NAMES
 from tests.policies.account.case import (
+    CILIUM_POLICIES,
+    CONFIGMAPS,
     HOME,
     LIMITRANGES,
     NAMESPACE_KIND,
+    NETWORKPOLICIES,
     OTHER,
     RESOURCEQUOTAS,
     SECRETS,
@@ -17,6 +21,7 @@ from tests.policies.account.case import (
     TENANT,
     TENANTGATEWAYS,
     AccountCase,
+    Kind,
     case,
 )
 
@@ -64,6 +69,9 @@ def namespaces() -> Iterator[AccountCase]:
     yield change("labelled, of a tenant", "tenant-changed", restricted, other_label)
     yield change("unprotected", "tenant-changed", restricted, privileged, label)
     yield change("a label removed", "tenant-changed", restricted, {}, label)
+    system = _metadata(labels={"cozystack.io/system": "true"})
+    yield change("the platform's label removed", "tenant-changed", system, {})
+    yield change("the platform's label set", "tenant-changed", {}, system, label)
     yield change("our label removed", "tenant-changed", _metadata(labels=ours), {})
     yield change("annotated, of a tenant", "tenant-changed", {}, _metadata(annotations=record))
     yield change("a foreign annotation removed", "tenant-changed", _metadata(annotations={"x": "y"}), {}, annotation)
@@ -97,7 +105,7 @@ def secrets() -> Iterator[AccountCase]:
     certificate = {"type": "kubernetes.io/tls", "data": {"tls.crt": "", "tls.key": ""}}
     place = (
         "may write secrets only so: cozystack-values in namespaces tenant-*, or "
-        f"{serving} in the account's own namespace"
+        f"{serving} in the account's own namespace, or those with the label internal.cozystack.io/tenantresource in"
     )
     yield case(SECRETS, "values", TENANT, values, new=_OPAQUE)
     yield case(SECRETS, "a token in kube-system", "kube-system", values, new=_TOKEN, refusal=place)
@@ -117,21 +125,101 @@ def secrets() -> Iterator[AccountCase]:
     yield case(SECRETS, "another name at home", HOME, "limits", new=certificate, refusal=place)
 
 
+def configmaps() -> Iterator[AccountCase]:
+    name, content = "tenant-apiserver-application-kinds", {"binaryData": {"redis": "eA=="}}
+    refusal = f"may write configmaps only so: {name} in the account's own namespace"
+    yield case(CONFIGMAPS, "of the kinds", HOME, name, new=content)
+    yield case(CONFIGMAPS, "of the kinds, changed", HOME, name, old=content, new={"binaryData": {}})
+    yield case(CONFIGMAPS, "of another component", HOME, "other", new=content, refusal=refusal)
+    yield case(CONFIGMAPS, "of another component, changed", HOME, "other", old=content, new={}, refusal=refusal)
+    yield case(CONFIGMAPS, "of another component, deleted", HOME, "other", old=content, refusal=refusal)
+    yield case(CONFIGMAPS, "of a tenant", TENANT, name, new=content, refusal=refusal)
+
+
+def tenant_secrets() -> Iterator[AccountCase]:
+    """Secrets that are shown as TenantSecrets."""
+    label = {"internal.cozystack.io/tenantresource": "true"}
+    place = "or those with the label internal.cozystack.io/tenantresource in namespaces tenant-*"
+
+    def secret(type_: str = "Opaque", **labels: str) -> Object:
+        return {"type": type_, **_metadata(labels=labels)}
+
+    own, changed = secret(**label), {**secret(**label), "data": {"a": "eA=="}}
+    yield case(SECRETS, "labelled", TENANT, "shown", new=own)
+    yield case(SECRETS, "labelled, changed", TENANT, "shown", old=own, new=changed)
+    yield case(SECRETS, "labelled, deleted", TENANT, "shown", old=own)
+    yield case(SECRETS, "labelled elsewhere", OTHER, "shown", new=own, refusal=place)
+    yield case(SECRETS, "labelled otherwise", TENANT, "shown", new=secret(**dict.fromkeys(label, "no")), refusal=place)
+    yield case(SECRETS, "adopted", TENANT, "shown", old=secret(), new=own, refusal=place)
+    yield case(SECRETS, "not labelled, deleted", TENANT, "shown", old=secret(), refusal=place)
+    yield case(SECRETS, "label taken away", TENANT, "shown", old=own, new=secret(), refusal="keeps it")
+    yield case(SECRETS, "labelled values", TENANT, "cozystack-values", new=own)
+    yield case(SECRETS, "labelled history of Helm", TENANT, "sh.helm.release.v1.a.v1", new=own, refusal=place)
+    acted_upon = "no type that the cluster acts upon"
+    token = {**_TOKEN, "metadata": {**_TOKEN["metadata"], "labels": label}}  # type: ignore[dict-item]
+    yield case(SECRETS, "labelled token", TENANT, "shown", new=token, refusal=acted_upon)
+    for type_ in ("bootstrap.kubernetes.io/token", "helm.sh/release.v1"):
+        yield case(SECRETS, f"labelled {type_}", TENANT, "shown", new=secret(type_, **label), refusal=acted_upon)
+
+
 def named_contents() -> Iterator[AccountCase]:
     range_spec = {"spec": {"limits": [{"type": "Container", "default": {"cpu": "1"}}]}}
     gateway = {"spec": {"apex": "a.example.org"}}
+    yield case(RESOURCEQUOTAS, "a part of a pool", TENANT, "tenant-pool", new={"spec": {"hard": {"pods": "1"}}})
     for kind, name, content in (
         (RESOURCEQUOTAS, "tenant-quota", {"spec": {"hard": {"cpu": "1"}}}),
         (LIMITRANGES, "tenant-range-limits", range_spec),
         (TENANTGATEWAYS, "cozystack", gateway),
     ):
-        refusal = f"may write {kind.plural} only so: {name} in namespaces tenant-*"
+        names = "tenant-quota or tenant-pool" if kind is RESOURCEQUOTAS else name
+        refusal = f"may write {kind.plural} only so: {names} in namespaces tenant-*"
         yield case(kind, "of a tenant", TENANT, name, new=content)
         yield case(kind, "another name", TENANT, "other", new=content, refusal=refusal)
         yield case(kind, "elsewhere", OTHER, name, new=content, refusal=refusal)
         # a real TenantGateway would be reconciled
         fields = {"old": content, "refusal": refusal, "in_process": kind is TENANTGATEWAYS}
         yield case(kind, "deleted elsewhere", OTHER, name, **fields)
+
+
+def network_policies() -> Iterator[AccountCase]:
+    kinds: Sequence[tuple[Kind, Object, Collection[str]]] = (
+        (NETWORKPOLICIES, {"podSelector": {}}, PLAIN_NAMES),
+        (CILIUM_POLICIES, {"endpointSelector": {}}, CILIUM_NAMES),
+    )
+    for kind, spec, names in kinds:
+        place = f"may write {kind.plural} only so: tenant-apiserver or tenant-ingress"
+        content: Object = {"spec": spec}
+        # few clusters serve Cilium's kinds
+        in_process = {"in_process": kind is CILIUM_POLICIES}
+        for name in sorted(names):
+            yield case(kind, name, TENANT, name, new=content, **in_process)
+        yield case(kind, "another name", TENANT, "other", new=content, refusal=place, **in_process)
+        yield case(kind, "elsewhere", OTHER, "tenant-isolation", new=content, refusal=place, **in_process)
+        yield case(kind, "deleted, of a tenant", TENANT, "tenant-to-etcd", old=content, **in_process)
+        yield case(kind, "deleted, a user's", TENANT, "other", old=content, refusal=place, **in_process)
+
+
+def security_groups() -> Iterator[AccountCase]:
+    """Policies that are shown as SecurityGroups. Few clusters serve them."""
+    label = {"sdn.cozystack.io/securitygroup": "true"}
+    place, rule = "or those with the label sdn.cozystack.io/securitygroup in", "selects the members of its group"
+
+    def policy(member: str = "web", **labels: str) -> Object:
+        selector = {"matchLabels": {f"securitygroup.sdn.cozystack.io/{member}": ""}}
+        return {**_metadata(labels=labels), "spec": {"endpointSelector": selector, "ingress": []}}
+
+    def group(id: str, *, namespace: str = TENANT, **fields: Any) -> AccountCase:
+        return case(CILIUM_POLICIES, id, namespace, "web", in_process=True, **fields)
+
+    own = policy(**label)
+    yield group("of a group", new=own)
+    yield group("of a group, changed", old=own, new={**own, "spec": {**own["spec"], "egress": []}})
+    yield group("of a group, deleted", old=own)
+    yield group("of a group, elsewhere", namespace=OTHER, new=own, refusal=place)
+    yield group("of a group, with the members of another", new=policy("db", **label), refusal=rule)
+    yield group("of a group, for all Pods", old=own, new={**own, "spec": {"endpointSelector": {}}}, refusal=rule)
+    yield group("a user's, adopted", old=policy(), new=own, refusal=place)
+    yield group("of a group, label taken away", old=own, new=policy(), refusal=rule)
 
 
 def service_accounts() -> Iterator[AccountCase]:

@@ -12,15 +12,17 @@ from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object, Resource
 from apiserver.patch.json_and_merge import merge_patch
 from apiserver.request.context import User
+from controller.publishing.services import SERVICES
 from tenant_apiserver.least_privilege.policies import policies
 from tenant_apiserver.least_privilege.rights import INSTALLATION, RIGHTS
 from tests.admission.policy.policy_objects import StubNamespaces, plugin
-from tests.apiserver.endpoints.request_contexts import make_context
 from tests.policies.account.case import NAMESPACES, AccountCase
+from tests.policies.in_process_evaluation import context_of
 
 LIMITS: Mapping[str, tuple[Object, Object]] = policies(RIGHTS, INSTALLATION)
 """The policies and their bindings, by name."""
-_NAMESPACES = StubNamespaces(*({"metadata": {"name": each}} for each in (*NAMESPACES, "kube-system")))
+_PLATFORM = sorted({each.namespace for each in SERVICES.values()})
+_NAMESPACES = StubNamespaces(*({"metadata": {"name": each}} for each in (*NAMESPACES, "kube-system", *_PLATFORM)))
 
 
 def policy_of(case: AccountCase) -> str:
@@ -77,5 +79,5 @@ def _attributes(case: AccountCase) -> Attributes:
         object=None if case.new is None else whole(case, copy.deepcopy(case.new)),
         old_object=None if case.old is None else whole(case, copy.deepcopy(case.old)),
         user=user,
-        context=make_context("POST", user=user),
+        context=context_of(user.name, user.groups),
     )

@@ -8,12 +8,15 @@ from typing import Any
 from apiserver.meta.resource import Object
 from tests.policies.account.case import (
     APISERVICES,
+    CERTIFICATES,
     EVENTS,
     GATEWAYS,
+    GRPCROUTES,
     HOME,
     HTTPROUTES,
     ISSUERS,
     LEASES,
+    LISTENERSETS,
     OTHER,
     TENANT,
     AccountCase,
@@ -24,36 +27,149 @@ from tests.policies.account.case import (
 
 _OWNER = {"apiVersion": "gateway.cozystack.io/v1alpha1", "kind": "TenantGateway", "name": "cozystack", "uid": "u"}
 _OWNED = {"metadata": {"ownerReferences": [_OWNER]}}
+_ACME = {
+    "server": "https://acme.example.org",
+    "email": "a@example.org",
+    "caBundle": "eA==",
+    "privateKeySecretRef": {"name": "cozystack-acme-account"},
+    "solvers": [{"http01": {"gatewayHTTPRoute": {"parentRefs": [{"name": "cozystack"}]}}}],
+}
+_CERTIFICATE = {
+    "secretName": "limits-tls",
+    "dnsNames": ["a.example.org"],
+    "issuerRef": {"group": "cert-manager.io", "kind": "Issuer", "name": "cozystack-gateway"},
+}
 
 
 def gateways() -> Iterator[AccountCase]:
     listeners = [{"name": "http", "port": 80, "protocol": "HTTP"}]
     specs: Mapping[Kind, Content] = {
         GATEWAYS: {"spec": {"gatewayClassName": "cilium", "listeners": listeners}},
+        LISTENERSETS: {"spec": {"parentRef": {"name": "cozystack"}, "listeners": listeners}},
         HTTPROUTES: {"spec": {"hostnames": ["a.example.org"]}},
-        ISSUERS: {"spec": {"selfSigned": {}}},
+        ISSUERS: {"spec": {"acme": _ACME}},
+        CERTIFICATES: {"spec": _CERTIFICATE},
     }
     for kind, spec in specs.items():
-        place, stays = "only so: objects that a TenantGateway owns", "its owner of kind TenantGateway must remain"
+        place, stays = "objects that a TenantGateway owns", "its owner of kind TenantGateway must remain"
         owned = {**spec, **_OWNED}
-        yield case(kind, "owned", OTHER, "limits", new=owned, in_process=True)
-        yield case(kind, "of nobody", TENANT, "limits", new=dict(spec), refusal=place)
+        yield case(kind, "owned", OTHER, "limits-tls", new=owned, in_process=True)
+        yield case(kind, "of nobody", TENANT, "limits-tls", new=dict(spec), refusal=place)
         for field, value in (("kind", "Gateway"), ("apiVersion", "example.org/v1")):
             other = {**spec, "metadata": {"ownerReferences": [{**_OWNER, field: value}]}}
             id = f"owned by another {field}"
-            yield case(kind, id, TENANT, "limits", new=other, refusal=place, in_process=True)
-        yield case(kind, "taken over", TENANT, "limits", old=dict(spec), new=owned, refusal=place)
-        yield case(kind, "released", TENANT, "limits", old=owned, new=dict(spec), refusal=stays, in_process=True)
+            yield case(kind, id, TENANT, "limits-tls", new=other, refusal=place, in_process=True)
+        yield case(kind, "taken over", TENANT, "limits-tls", old=dict(spec), new=owned, refusal=place)
+        yield case(kind, "released", TENANT, "limits-tls", old=owned, new=dict(spec), refusal=stays, in_process=True)
         for field, value in (("kind", "Gateway"), ("apiVersion", "example.org/v1")):
             other = {**spec, "metadata": {"ownerReferences": [{**_OWNER, field: value}]}}
             id = f"handed to another {field}"
-            yield case(kind, id, TENANT, "limits", old=owned, new=other, refusal=stays, in_process=True)
-        yield case(kind, "changed", TENANT, "limits", old=owned, new=owned, in_process=True)
-    yield case(ISSUERS, "deleted", TENANT, "limits", old=dict(specs[ISSUERS]), refusal=place)
-    yield case(ISSUERS, "owned, deleted", TENANT, "limits", old={**specs[ISSUERS], **_OWNED}, in_process=True)
+            yield case(kind, id, TENANT, "limits-tls", old=owned, new=other, refusal=stays, in_process=True)
+        yield case(kind, "changed", TENANT, "limits-tls", old=owned, new=owned, in_process=True)
+    for kind in (GATEWAYS, LISTENERSETS, HTTPROUTES):
+        refusal = "annotations of Gateways and routes stay as they are"
+        for key, value in (
+            ("cert-manager.io/cluster-issuer", "ca"),
+            ("external-dns.alpha.kubernetes.io/target", "evil.example"),
+        ):
+            plain = {**specs[kind], **_OWNED}
+            annotated = {**specs[kind], "metadata": {**_OWNED["metadata"], "annotations": {key: value}}}
+            fields: dict[str, Any] = {"in_process": True}
+            yield case(kind, f"created with {key}", TENANT, "limits-tls", new=annotated, refusal=refusal, **fields)
+            yield case(kind, f"gets {key}", TENANT, "limits-tls", old=plain, new=annotated, refusal=refusal, **fields)
+            yield case(kind, f"loses {key}", TENANT, "limits-tls", old=annotated, new=plain, refusal=refusal, **fields)
+            changed = {**specs[kind], "metadata": {**_OWNED["metadata"], "annotations": {key: "other"}}}
+            fields |= {"old": annotated, "new": changed, "refusal": refusal}
+            yield case(kind, f"changes {key}", TENANT, "limits-tls", **fields)
+            yield case(kind, f"keeps {key}", TENANT, "limits-tls", **{**fields, "new": annotated, "refusal": ""})
+    redirect = {"filters": [{"type": "RequestRedirect", "requestRedirect": {"scheme": "https"}}]}
+    yield case(
+        HTTPROUTES, "a redirect", TENANT, "limits-tls", new={"spec": {"rules": [redirect]}, **_OWNED}, in_process=True
+    )
+    for kind in (ISSUERS, LISTENERSETS):
+        yield case(kind, "deleted", TENANT, "limits-tls", old=dict(specs[kind]), refusal=place)
+        yield case(kind, "owned, deleted", TENANT, "limits-tls", old={**specs[kind], **_OWNED}, in_process=True)
+
+
+def issuers() -> Iterator[AccountCase]:
+    """All in the test process: the garbage collector would delete an object whose owner does not exist."""
+
+    def change(id: str, spec: Content, refusal: str = "", *, old: Content | None = None) -> AccountCase:
+        before = None if old is None else {"spec": old, **_OWNED}
+        name = "cozystack-gateway"
+        return case(
+            ISSUERS, id, TENANT, name, old=before, new={"spec": spec, **_OWNED}, refusal=refusal, in_process=True
+        )
+
+    def solving(**solver: Any) -> Object:
+        return {"acme": {**_ACME, "solvers": [solver]}}
+
+    types = {
+        "ca": {"secretName": "cluster-ca"},
+        "vault": {"server": "https://evil.example", "auth": {"tokenSecretRef": {"name": "token", "key": "token"}}},
+        "selfSigned": {},
+        "venafi": {"zone": "x", "tpp": {"url": "https://evil.example", "credentialsRef": {"name": "x"}}},
+    }
+    wrong, ours = "an Issuer is of type acme", {"acme": _ACME}
+    for type_, fields in types.items():
+        yield change(f"of type {type_}", {type_: fields}, wrong)
+        yield change(f"becomes of type {type_}", {type_: fields}, wrong, old=ours)
+        yield change(f"still of type {type_}", {type_: fields}, old={type_: fields})
+    yield change("of another type than before", {"ca": {"secretName": "b"}}, wrong, old={"ca": {"secretName": "a"}})
+    wrong, binding = "spec.acme of an Issuer has only the fields", {"externalAccountBinding": {"keyID": "x"}}
+    yield change("with another field of acme", {"acme": {**_ACME, **binding}}, wrong)
+    yield change("keeps another field of acme", {"acme": {**_ACME, **binding}}, old={"acme": {**_ACME, **binding}})
+    other = {"acme": {**_ACME, "externalAccountBinding": {"keyID": "y"}}}
+    yield change("changes another field of acme", {"acme": {**_ACME, **binding}}, wrong, old=other)
+    for provider in ("cloudflare", "route53", "digitalocean", "rfc2136"):
+        yield change(f"with {provider}", solving(dns01={provider: {}}))
+    wrong = "the solvers of an Issuer are http01.gatewayHTTPRoute"
+    host = {"acmeDNS": {"host": "https://evil.example", "accountSecretRef": {"name": "token", "key": "token"}}}
+    yield change("with a host of its own", solving(dns01=host), wrong)
+    yield change("with a host as before", solving(dns01=host), old=solving(dns01=host))
+    yield change("with Pods", solving(http01={"ingress": {}}), wrong)
+    pods = {"podTemplate": {"spec": {"serviceAccountName": "x"}}}
+    yield change("with Pods for a route", solving(http01={"gatewayHTTPRoute": pods}), wrong)
+    yield change("with a selector", solving(selector={}, http01={"gatewayHTTPRoute": {}}), wrong)
+
+
+def certificates() -> Iterator[AccountCase]:
+    def change(
+        id: str, spec: Content, refusal: str = "", *, name: str = "limits-tls", old: Content | None = None
+    ) -> AccountCase:
+        before = None if old is None else {"spec": {**_CERTIFICATE, **old}, **_OWNED}
+        new = {"spec": {**_CERTIFICATE, **spec}, **_OWNED}
+        return case(CERTIFICATES, id, TENANT, name, old=before, new=new, refusal=refusal, in_process=True)
+
+    wrong = "a Certificate has only the fields"
+    further: Content = {"isCA": True, "commonName": "x", "subject": {"organizations": ["system:masters"]}}
+    for field, value in further.items():
+        yield change(f"with {field}", {field: value}, wrong)
+        yield change(f"keeps {field}", {field: value}, old={field: value})
+    yield change("another common name", {"commonName": "x"}, wrong, old={"commonName": "y"})
+    yield change("another hostname", {"dnsNames": ["b.example.org"]}, old={})
+    wrong = "the Secret of a Certificate has its name"
+    # the account may read this Secret, wherever it is
+    secret = {"secretName": "cozystack-values"}
+    yield change("of a Secret that the account reads", secret, wrong, name="cozystack-values")
+    yield change("of another Secret", {"secretName": "other-tls"}, wrong)
+    yield change("of the same Secret as before", secret, old=secret)
+    wrong = "the issuer of a Certificate is an Issuer whose name"
+    for id, reference in {
+        "of a ClusterIssuer": {"kind": "ClusterIssuer", "name": "cozystack-gateway"},
+        "of another Issuer": {"kind": "Issuer", "name": "cluster-ca"},
+    }.items():
+        yield change(id, {"issuerRef": reference}, wrong)
+        yield change(f"{id} as before", {"issuerRef": reference}, old={"issuerRef": reference})
+    yield change("of an Issuer by default", {"issuerRef": {"name": "cozystack-gateway"}})
 
 
 def route_statuses() -> Iterator[AccountCase]:
+    for kind in (HTTPROUTES, GRPCROUTES):
+        yield from _statuses_of(kind)
+
+
+def _statuses_of(kind: Kind) -> Iterator[AccountCase]:
     spec = {"hostnames": ["a.example.org"]}
     time = "2026-01-01T00:00:00Z"
 
@@ -69,7 +185,7 @@ def route_statuses() -> Iterator[AccountCase]:
 
     def change(id: str, old: Object, new: Object, refusal: str = "") -> AccountCase:
         fields: dict[str, Any] = {"old": old, "new": new, "refusal": refusal, "subresource": "status"}
-        return case(HTTPROUTES, id, TENANT, "limits", **fields)
+        return case(kind, id, TENANT, "limits-tls", **fields)
 
     yield change("our entry added", {"spec": spec}, status(ours))
     yield change("our entry beside another", status(cilium), status(cilium, ours))
@@ -91,12 +207,12 @@ def events_and_leases() -> Iterator[AccountCase]:
     }
     other = {**event, "reportingController": "kubelet"}
     refusal = "may write events only so: of the reporting controller apps.cozystack.io/tenant-controller"
-    yield case(EVENTS, "ours", TENANT, "limits", new=event)
-    yield case(EVENTS, "of another controller", TENANT, "limits", new=other, refusal=refusal)
+    yield case(EVENTS, "ours", TENANT, "limits-tls", new=event)
+    yield case(EVENTS, "of another controller", TENANT, "limits-tls", new=other, refusal=refusal)
     series = {"count": 2, "lastObservedTime": "2026-01-01T00:00:00.000000Z"}
     for id, new, in_process in (("changed", {**other, "series": series}, False), ("taken over", event, True)):
         fields = {"old": other, "new": new, "refusal": refusal, "in_process": in_process}
-        yield case(EVENTS, f"of another controller, {id}", TENANT, "limits", **fields)
+        yield case(EVENTS, f"of another controller, {id}", TENANT, "limits-tls", **fields)
     refusal = "may write leases only so: tenant-apiserver or tenant-apiserver-claims in the account's own namespace"
     spec = {"spec": {"holderIdentity": "x", "leaseDurationSeconds": 15}}
     yield case(LEASES, "of the election", HOME, "tenant-apiserver", new=spec)

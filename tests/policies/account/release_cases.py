@@ -37,7 +37,10 @@ def releases() -> Iterator[AccountCase]:
     def change(id: str, new: Object, refusal: str = "", *, old: Object) -> AccountCase:
         return case(HELMRELEASES, id, ROOT, "tenant-limits", old=old, new=new, refusal=refusal)
 
-    place = "may write helmreleases only so: labelled as a Tenant and named tenant-*, in namespaces tenant-*"
+    place = (
+        "may write helmreleases only so: labelled as an application, those of Tenants named tenant-*, in namespaces "
+        "tenant-*"
+    )
     fields = "spec of a new HelmRelease has only the fields chartRef, "
     action = "install and upgrade of a new HelmRelease have only the fields timeout, strategy"
     values_from = "spec.valuesFrom of a new HelmRelease names only kind=Secret name=cozystack-values"
@@ -46,8 +49,9 @@ def releases() -> Iterator[AccountCase]:
     no_kind = {**_TENANT_LABELS, "apps.cozystack.io/application.kind": "Postgres"}
     yield create("a tenant", release())
     yield create("without optional fields", release(valuesFrom=None, maxHistory=None, install=None, upgrade=None))
+    yield create("suspended", release(suspend=True))
     yield create("another name", release(), place, name="postgres-a")
-    yield create("another kind", release(no_kind), place)
+    yield from _applications(release(no_kind))
     yield create("another group", release(no_group), place)
     yield create("without labels", {"spec": release()["spec"]}, place)
     yield case(HELMRELEASES, "elsewhere", OTHER, "tenant-limits", new=release(), refusal=place)
@@ -84,6 +88,28 @@ def releases() -> Iterator[AccountCase]:
         "a foreign field removed", release(chartRef=foreign["spec"]["chartRef"]), "only values may change", old=foreign
     )
     yield change("a former chart replaced", release(suspend=True, serviceAccountName="x"), "only values", old=foreign)
-    yield change("relabelled", release(), place, old=release(no_kind))
+    yield change("relabelled", release(), "keeps the kind of its application", old=release(no_kind))
     yield case(HELMRELEASES, "deleted", ROOT, "tenant-limits", old=release())
-    yield case(HELMRELEASES, "another application deleted", ROOT, "postgres-a", old=release(no_kind), refusal=place)
+    yield case(HELMRELEASES, "another application deleted", ROOT, "postgres-a", old=release(no_kind))
+    yield case(HELMRELEASES, "another application deleted elsewhere", OTHER, "a", old=release(no_kind), refusal=place)
+
+
+def _applications(obj: Object) -> Iterator[AccountCase]:
+    """`obj` is the HelmRelease of an application that is no Tenant."""
+
+    def create(id: str, refusal: str = "", **spec: Any) -> AccountCase:
+        new = {**obj, "spec": {**obj["spec"], **spec}}
+        return case(HELMRELEASES, f"an application {id}", ROOT, "postgres-a", new=new, refusal=refusal)
+
+    waiting = {**_ACTION, "disableWait": True}
+    elsewhere = {**_CHART, "namespace": TENANT}
+    identity = "apps.cozystack.io/application."
+    yield create("")
+    yield create("with another chart of the platform", chartRef={**_CHART, "name": "x"})
+    yield create("with a health check", waitStrategy={"name": "poller"}, healthCheckExprs=[], install=waiting)
+    yield create("with a chart elsewhere", "another one of this namespace", chartRef=elsewhere)
+    yield create("as another account", "has only the fields", serviceAccountName="x")
+    no_kind = {"metadata": {"labels": {f"{identity}group": "apps.cozystack.io"}}, "spec": obj["spec"]}
+    place = "labelled as an application"
+    yield case(HELMRELEASES, "an application without a kind", ROOT, "a", new=no_kind, refusal=place)
+    yield case(HELMRELEASES, "an application elsewhere", OTHER, "a", new=obj, refusal=place)

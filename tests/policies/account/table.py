@@ -9,21 +9,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tests.policies.account import core_cases, gateway_cases, rbac_cases, release_cases
+from tests.policies.account import (
+    core_cases,
+    flat_route_cases,
+    gateway_cases,
+    platform_route_cases,
+    rbac_cases,
+    release_cases,
+)
 from tests.policies.account.case import AccountCase
 
 
 def _cases() -> Iterator[AccountCase]:
     yield from core_cases.namespaces()
     yield from core_cases.secrets()
+    yield from core_cases.configmaps()
+    yield from core_cases.tenant_secrets()
     yield from core_cases.named_contents()
+    yield from core_cases.network_policies()
+    yield from core_cases.security_groups()
     yield from core_cases.service_accounts()
     yield from rbac_cases.role_bindings()
     yield from rbac_cases.bindings_of_own_roles()
     yield from rbac_cases.roles()
     yield from release_cases.releases()
     yield from gateway_cases.gateways()
+    yield from flat_route_cases.flat_routes()
+    yield from gateway_cases.issuers()
+    yield from gateway_cases.certificates()
     yield from gateway_cases.route_statuses()
+    yield from platform_route_cases.platform_routes()
     yield from gateway_cases.events_and_leases()
     yield from gateway_cases.api_services()
 

@@ -23,7 +23,7 @@ from tenant_apiserver.certificates.cluster_secret import (
     plan_renewal,
     renew,
 )
-from tests.fakes import FakeCluster
+from tests.fake_cluster import FakeCluster
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SERVICE = ServiceReference(namespace="cozy-system", name="tenant-apiserver")

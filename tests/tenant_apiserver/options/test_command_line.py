@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from registry.application.convert import ReleaseDefaults
+from registry.tenant.release_settings import ReleaseSettings
 from tenant_apiserver import log_format
 from tenant_apiserver.options.command_line import (
     KubeconfigOptions,
@@ -15,7 +17,9 @@ from tenant_apiserver.options.command_line import (
     parse_command_line,
 )
 from tenant_apiserver.options.flag_values import CONTROLLERS
+from tenant_apiserver.options.lifecycle import BackOptions, MoveOptions, PreflightOptions, UninstallOptions
 from tenant_apiserver.serve import serve as run_server
+from tenant_apiserver.wiring.applications import release_defaults
 
 
 def serve(*arguments: str, **environment: str) -> ServeOptions:
@@ -27,6 +31,28 @@ def serve(*arguments: str, **environment: str) -> ServeOptions:
 def test_flags_have_defaults() -> None:
     options = serve()
     assert (options.secure_port, options.root_host, options.controllers) == (8443, "example.org", CONTROLLERS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        pytest.param([], ReleaseDefaults(interval="7m0s"), id="settings"),
+        pytest.param(["--helmrelease-interval", "90s"], ReleaseDefaults(interval="1m30s"), id="interval"),
+        pytest.param(
+            ["--helmrelease-retry-interval", "1m"],
+            ReleaseDefaults(interval="7m0s", retry_interval="1m0s"),
+            id="retry interval",
+        ),
+        pytest.param(
+            ["--helmrelease-install-timeout", "1h", "--helmrelease-upgrade-timeout", "2h"],
+            ReleaseDefaults(interval="7m0s", install_timeout="1h0m0s", upgrade_timeout="2h0m0s"),
+            id="timeouts",
+        ),
+        pytest.param(["--helmrelease-max-history", "0"], ReleaseDefaults(interval="7m0s", max_history=0), id="history"),
+    ],
+)
+def test_flags_decide_about_the_helmreleases_of_applications(arguments: list[str], expected: ReleaseDefaults) -> None:
+    assert release_defaults(serve(*arguments), ReleaseSettings(interval="7m0s")) == expected
 
 
 def test_a_flag_takes_precedence_over_its_environment_variable() -> None:
@@ -55,6 +81,9 @@ def test_controllers_selects_all_none_or_some(text: str, chosen: tuple[str, ...]
     [
         pytest.param(["--secure-port", "0"], {}, "--secure-port=0: must be a number between 1 and 65535", id="port"),
         pytest.param([], {"TENANT_APISERVER_SECURE_PORT": "x"}, "$TENANT_APISERVER_SECURE_PORT=x:", id="environment"),
+        pytest.param(["--helmrelease-interval", "5"], {}, "--helmrelease-interval=5:", id="no duration"),
+        pytest.param(["--helmrelease-interval", "0s"], {}, "must be longer than 0", id="no interval"),
+        pytest.param(["--helmrelease-max-history", "-1"], {}, "--helmrelease-max-history=-1:", id="history"),
         pytest.param(["--bind-address", "nowhere"], {}, "--bind-address=nowhere:", id="address"),
         pytest.param(["--root-host", "Example.org"], {}, "--root-host=Example.org:", id="host in capitals"),
         pytest.param(["--controllers", "all"], {}, "unknown controller all", id="controller"),
@@ -102,6 +131,37 @@ def test_the_other_commands_are_parsed() -> None:
     kubeconfig = parse_command_line(["kubeconfig", "--user", "alice", "--groups", "a,b"], {})
     assert isinstance(kubeconfig, KubeconfigOptions)
     assert kubeconfig.groups == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        pytest.param(["backup", "--to", ""], "tenant-apiserver backup: --to=: must be the path of a file", id="empty"),
+        pytest.param(
+            ["backup", "--to", "-"],
+            "tenant-apiserver backup: --to=-: must be a file, as a backup is not written to standard output",
+            id="backup to standard output",
+        ),
+        pytest.param(
+            ["kubeconfig", "--user=bob", "--output="],
+            "tenant-apiserver kubeconfig: --output=: must be the path of a file, or '-' for standard output",
+            id="empty output",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_reported_by_its_flag(
+    arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        parse_command_line(arguments, {})
+    assert (stop.value.code, capsys.readouterr().err) == (2, f"{line}\n")
+
+
+@pytest.mark.parametrize(("text", "path"), [("-", None), ("./-", Path("-")), ("bob", Path("bob"))])
+def test_a_kubeconfig_is_written_to_standard_output_at_a_hyphen(text: str, path: Path | None) -> None:
+    options = parse_command_line(["kubeconfig", "--user=bob", f"--output={text}"], {})
+    assert isinstance(options, KubeconfigOptions)
+    assert options.output == path
 
 
 OLD_FLAG, OLD_VARIABLE = "--host-outage-tolerance", "TENANT_APISERVER_HOST_OUTAGE_TOLERANCE"
@@ -184,3 +244,48 @@ def test_the_server_logs_a_warning_for_a_deprecated_flag(
     wrong.write_text("no: {such: key}")
     assert run_server(serve(OLD_FLAG, "1m", "--config", str(wrong))) == 2
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [("WARNING", FLAG_WARNING)]
+
+
+def test_a_shadow_runs_nothing_that_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = serve("--shadow", f"--cert-dir={tmp_path}", "--controllers=*", "--leader-elect")
+    assert (options.shadow, options.controllers, options.leader_elect) == (True, (), False)
+    with pytest.raises(SystemExit):
+        serve("--shadow")
+    assert "it stores no certificate in the cluster" in capsys.readouterr().err
+
+
+def test_the_commands_of_operators_are_parsed() -> None:
+    preflight = parse_command_line(["preflight", "--for=shadow", "-o", "json"], {})
+    assert preflight == PreflightOptions(kubeconfig=None, groups=(), step="shadow", output="json")
+    move = parse_command_line(["replace", "--groups=apps.cozystack.io", "--timeout=5s"], {})
+    assert move == MoveOptions(kubeconfig=None, dry_run=False, timeout=5.0, groups=("apps.cozystack.io",))
+    assert isinstance(parse_command_line(["back", "--dry-run"], {}), BackOptions)
+    named = parse_command_line(["preflight", "-v"], {"TENANT_APISERVER_V": "0"})
+    assert isinstance(named, PreflightOptions)
+    assert named.verbose
+    removal = parse_command_line(["uninstall", "--keep-objects"], {})
+    assert isinstance(removal, UninstallOptions)
+    assert (removal.keep_objects, removal.dry_run, removal.timeout) == (True, False, 120.0)
+
+
+@pytest.mark.parametrize("command", ["preflight", "replace"])
+@pytest.mark.parametrize(
+    ("text", "unknown"),
+    [
+        pytest.param("apps", "apps", id="not the whole name"),
+        pytest.param("apps.cozystack.io,core.cozystack.com", "core.cozystack.com", id="one of two"),
+        pytest.param("", "''", id="empty"),
+        pytest.param(",", "','", id="no name"),
+    ],
+)
+def test_a_group_that_does_not_exist_is_an_error(
+    capsys: pytest.CaptureFixture[str], command: str, text: str, unknown: str
+) -> None:
+    """Nothing would move, and the command would succeed."""
+    with pytest.raises(SystemExit) as exit:
+        parse_command_line([command, f"--groups={text}"], {})
+    assert exit.value.code == 2
+    expected = "apps.cozystack.io, core.cozystack.io, sdn.cozystack.io"
+    assert capsys.readouterr().err == (
+        f"tenant-apiserver {command}: --groups={text}: unknown group {unknown}: use {expected}\n"
+    )

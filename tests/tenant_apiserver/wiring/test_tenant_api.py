@@ -11,8 +11,8 @@ from apiserver.authorization.authorizer import PrivilegedGroups
 from apiserver.meta.errors import StatusError
 from controller.platform.settings import PlatformSettings, ReloadableSettings
 from registry.cluster.interface import HELMRELEASES, NAMESPACES
-from tenant_apiserver.wiring.tenant_api import TenantApi, tenant_api
-from tests.fakes import FakeCluster
+from tenant_apiserver.wiring.tenant_api import TenantApi, TenantApiConfig, tenant_api
+from tests.fake_cluster import FakeCluster
 from tests.tenant_objects import ADMIN, ALICE, attributes, release, tenant
 from tests.virtual_time import virtual
 
@@ -25,13 +25,15 @@ async def running_api(cluster: FakeCluster, settings: ReloadableSettings) -> Asy
     for name in ("tenant-root", "tenant-alpha"):
         await cluster.create(NAMESPACES, {"metadata": {"name": name}, "status": {"phase": "Active"}})
     api = tenant_api(
-        cluster=cluster,
-        settings=settings,
-        root_host="example.org",
-        authorizer=PrivilegedGroups(),
-        observe=ignore_observation,
-        cluster_admission=lambda _: (),
-        admission_informers=(),
+        TenantApiConfig(
+            cluster=cluster,
+            settings=settings,
+            root_host="example.org",
+            authorizer=PrivilegedGroups(),
+            observe=ignore_observation,
+            cluster_admission=lambda _: (),
+            admission_informers=(),
+        )
     )
     tasks = [asyncio.create_task(each.run()) for each in api.informers]
     # the clock is virtual
@@ -47,7 +49,7 @@ async def test_the_platform_decides_whether_refusals_tell_what_is_left_of_a_quot
     """A reloaded setting counts at once; users who may not get the parent are never told."""
     settings = ReloadableSettings(PlatformSettings())
     new = tenant("b", "tenant-alpha", spec={"resourceQuotas": {"cpu": "5"}})
-    told = "5 is more than the 4 that is left of the quota"
+    told = "5 is more than the 4 that are left of the parent's 4"
     withheld = "5 is more than what is left of the quota"
     async with running_api(FakeCluster(), settings) as api:
         for quota_messages, user, expected in (

@@ -1,0 +1,95 @@
+"""The leader keeps the forms of kinds that are in force in a ConfigMap, which every replica reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pytest
+
+from apiserver.meta import errors
+from apiserver.meta.resource import Key, Object
+from controller.application.kept_forms_writer import KeptFormsReader, KeptFormsReconciler
+from registry.application.definition import ApplicationDefinition
+from registry.application.kept_forms import NAME, sources_of
+from tests.registry.application.applications import definition
+
+KEY = Key("cozy-system", NAME)
+REDIS, OTHER = definition(), definition(name="other", kind="Other", plural="others", prefix="other-")
+
+
+class ConfigMapWriter:
+    """A ClusterWriter whose writes the reader sees at once."""
+
+    def __init__(self, reader: KeptFormsReader) -> None:
+        self._reader = reader
+        self.writes: list[str] = []
+
+    async def create(self, res: Any, desired: Object) -> Object:
+        self.writes.append("create")
+        stored = {**desired, "metadata": {**desired["metadata"], "resourceVersion": "1"}}
+        self._reader.apply("ADDED", stored, 1)
+        return stored
+
+    async def patch(self, res: Any, observed: Object, changes: Object) -> Object:
+        self.writes.append("patch")
+        data = {**observed["binaryData"], **changes["binaryData"]}
+        stored = {**observed, "binaryData": {key: value for key, value in data.items() if value is not None}}
+        self._reader.apply("MODIFIED", stored, 2)
+        return stored
+
+
+class KeptFormsWorld:
+    def __init__(self) -> None:
+        self.reader = KeptFormsReader()
+        self.writer = ConfigMapWriter(self.reader)
+        self.forms: Mapping[str, ApplicationDefinition] | None = None
+        self._reconciler = KeptFormsReconciler(
+            writer=cast(Any, self.writer), reader=self.reader, forms=lambda: self.forms
+        )
+
+    async def reconcile(self, **forms: ApplicationDefinition) -> None:
+        self.forms = forms
+        await self._reconciler.reconcile(KEY)
+        await self._reconciler.reconcile(KEY)
+
+
+async def test_the_forms_in_force_are_written_once() -> None:
+    world = KeptFormsWorld()
+    await world.reader.replace([], 0)
+    await world.reconcile(redis=REDIS, other=OTHER)
+    await world.reconcile(redis=REDIS)
+    await world.reconcile(redis=REDIS)
+    assert world.writer.writes == ["create", "patch"]
+    assert world.reader.take() == {"redis": REDIS.source}
+    assert world.reader.take() == {}
+
+
+async def test_nothing_is_written_before_the_forms_and_the_configmap_are_known() -> None:
+    world = KeptFormsWorld()
+    world.reader.set_cluster_error(errors.ServiceUnavailable("down"))
+    await world.reconcile(redis=REDIS)
+    await world.reader.replace([], 0)
+    world.forms = None
+    await world._reconciler.reconcile(KEY)
+    assert world.writer.writes == []
+
+
+async def test_a_configmap_that_cannot_be_read_delays_no_kind(caplog: pytest.LogCaptureFixture) -> None:
+    world = KeptFormsWorld()
+    assert not world.reader.settled.is_set()
+    world.reader.set_cluster_error(errors.ServiceUnavailable("down"))
+    assert world.reader.settled.is_set()
+    assert f"ConfigMap {NAME} cannot be read" in caplog.text
+
+
+async def test_a_deleted_configmap_is_written_again() -> None:
+    world = KeptFormsWorld()
+    await world.reader.replace([], 0)
+    await world.reconcile(redis=REDIS)
+    stored = world.reader.observed
+    assert stored is not None
+    assert sources_of(stored) == {"redis": REDIS.source}
+    world.reader.apply("DELETED", stored, 2)
+    await world.reconcile(redis=REDIS)
+    assert world.reader.observed == stored

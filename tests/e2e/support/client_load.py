@@ -1,0 +1,116 @@
+"""Clients that write and watch Tenants while something happens to the server, as controllers of others would."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from tests.e2e.support.clusters.cluster import ROOT, tenants_path
+from tests.e2e.support.http.https_client import Client
+
+_RETRIED = (409, 429, 500, 502, 503, 504)
+_MERGE_PATCH = "application/merge-patch+json"
+
+
+@dataclass
+class ClientLoad:
+    """`acknowledged` are the names of Tenants whose creation was answered with 201, `patched` those with 200, and
+    `refused` the statuses of answers after which a client tries again. `seen` are the names that the watch has shown,
+    and `watches` how often it began."""
+
+    client: Client
+    prefix: str
+    acknowledged: list[str] = field(default_factory=list)
+    patched: list[str] = field(default_factory=list)
+    refused: list[int] = field(default_factory=list)
+    unexpected: list[str] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+    watches: int = 0
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        threads = [threading.Thread(target=each, daemon=True) for each in (self._write, self._watch)]
+        for each in threads:
+            each.start()
+        try:
+            yield
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.summary()}") from error
+        finally:
+            self._stop.set()
+            for each in threads:
+                each.join(timeout=120)
+        assert self.unexpected == []
+
+    def summary(self) -> str:
+        counts = {status: self.refused.count(status) for status in sorted(set(self.refused))}
+        return (
+            f"{len(self.acknowledged)} created, {len(self.patched)} patched, sent again after {counts}, "
+            f"{self.watches} watches, {len(self.seen)} seen, unexpected: {self.unexpected[:5]}"
+        )
+
+    def _write(self) -> None:
+        for number in count():
+            if self._stop.is_set():
+                return
+            name = f"{self.prefix}{number}"
+            body = {
+                "apiVersion": "apps.cozystack.io/v1alpha1",
+                "kind": "Tenant",
+                "metadata": {"name": name, "namespace": ROOT},
+                "spec": {"host": f"{name}.example.org"},
+            }
+            if self._sent("POST", tenants_path(ROOT), body, 201):
+                self.acknowledged.append(name)
+                patch = {"spec": {"resourceQuotas": {"cpu": "1"}}}
+                if self._sent("PATCH", tenants_path(ROOT, name), patch, 200):
+                    self.patched.append(name)
+            self._stop.wait(0.1)
+
+    def _sent(self, method: str, path: str, body: dict[str, Any], expected: int) -> bool:
+        """Sends until there is an answer that is final."""
+        kind = _MERGE_PATCH if method == "PATCH" else "application/json"
+        for _ in range(100):
+            try:
+                answer = self.client.request(method, path, body, content_type=kind)
+            except OSError:
+                self.refused.append(0)
+                continue
+            if answer.status == expected:
+                return True
+            if answer.status not in _RETRIED or (answer.status == 409 and method == "POST"):
+                self.unexpected.append(f"{method} {path}: {answer.status} {answer.content[:300]!r}")
+                return False
+            self.refused.append(answer.status)
+            self._stop.wait(0.1)
+        self.unexpected.append(f"{method} {path}: no answer")
+        return False
+
+    def _watch(self) -> None:
+        """Lists and watches, and again whenever the watch ends, as client-go's reflector does."""
+        while not self._stop.is_set():
+            listed = self.client.get(tenants_path())
+            if listed.status != 200:
+                self.refused.append(listed.status)
+                self._stop.wait(0.2)
+                continue
+            found = listed.json()
+            self.seen |= {each["metadata"]["name"] for each in found["items"]}
+            self._follow(found["metadata"]["resourceVersion"])
+
+    def _follow(self, version: str) -> None:
+        query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "5"}
+        self.watches += 1
+        try:
+            with self.client.stream(tenants_path(), query=query, seconds=10) as frames:
+                for frame in frames:
+                    if frame["type"] == "ERROR":
+                        return
+                    self.seen.add(frame["object"]["metadata"].get("name", ""))
+        except (OSError, AssertionError):
+            self._stop.wait(0.2)
