@@ -15,8 +15,8 @@ COMPILE := CUSTOM_COMPILE_COMMAND="make requirements" ../$(BIN)/pip-compile --qu
 run: $(VENV)/run.stamp  ## run the standalone server, with a real kubectl in its PATH
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec $(BIN)/python -m tenant_apiserver standalone --data-dir $(DATA) --secure-port $(PORT)
 
-test: $(VENV)/dev.stamp  ## run all tests, in two processes because they mostly wait
-	$(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup $(PYTEST_ARGS)
+test: $(VENV)/dev.stamp  ## run all tests, in three processes because many of them wait
+	$(BIN)/python -m pytest --numprocesses=3 --dist=loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
 
 check: $(VENV)/dev.stamp  ## check format, lint, types and import layers
 	$(BIN)/ruff format --check $(SOURCES)
@@ -31,7 +31,7 @@ bench-versus: $(VENV)/run.stamp  ## compare `serve` with custom resources of kub
 	$(BIN)/python -m benchmarks.versus $(BENCH_ARGS)
 
 faults: $(VENV)/dev.stamp  ## run the fault suite at full size, for half an hour; `make test` runs a short version
-	FAULTS=full $(BIN)/python -m pytest -m faults --numprocesses=2 --dist=loadgroup -rP --show-capture=stdout $(PYTEST_ARGS)
+	FAULTS=full $(BIN)/python -m pytest -m faults --numprocesses=2 --dist=loadgroup --no-loadscope-reorder -rP --show-capture=stdout $(PYTEST_ARGS)
 
 soak: $(VENV)/dev.stamp  ## run mixed load for SOAK_SECONDS and print the resource usage; fails if it grows
 	$(BIN)/python -m tests.faults.soak --seconds $(SOAK_SECONDS)

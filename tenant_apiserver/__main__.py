@@ -1,4 +1,4 @@
-"""The entry point of `tenant-apiserver serve | standalone | kubeconfig | backup | version`."""
+"""The entry point of `tenant-apiserver`; `tenant-apiserver --help` lists the commands."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from tenant_apiserver import __version__
 from tenant_apiserver.options.command_line import (
     BackupOptions,
     KubeconfigOptions,
+    RenderOptions,
     ServeOptions,
     StandaloneOptions,
     parse_command_line,
 )
+from tenant_apiserver.options.lifecycle import BackOptions, MoveOptions, PreflightOptions, UninstallOptions
 
 
 def main() -> None:
@@ -36,6 +38,26 @@ def main() -> None:
             from tenant_apiserver.backup import backup
 
             raise SystemExit(backup(options))
+        case RenderOptions():
+            from tenant_apiserver.render import render
+
+            raise SystemExit(render(options))
+        case PreflightOptions():
+            from tenant_apiserver.lifecycle.preflight import preflight
+
+            raise SystemExit(preflight(options))
+        case BackOptions():
+            from tenant_apiserver.lifecycle.back import back
+
+            raise SystemExit(back(options))
+        case MoveOptions():
+            from tenant_apiserver.lifecycle.move import replace
+
+            raise SystemExit(replace(options))
+        case UninstallOptions():
+            from tenant_apiserver.lifecycle.uninstall import uninstall
+
+            raise SystemExit(uninstall(options))
         case _:
             print(f"tenant-apiserver {__version__}")
 

@@ -26,9 +26,9 @@ from apiserver.request.context import RequestContext
 from registry.sqlite.statements import DatabaseInUse, DatabaseUnusable, Tables
 from tenant_apiserver.certificates.kubeconfig import server_of
 from tenant_apiserver.certificates.local_pki import ADMIN, LocalPki
+from tenant_apiserver.data_directory import DATABASE, KUBECONFIG, PKI, TargetRefused, check_replaceable
 from tenant_apiserver.options.command_line import BackupOptions
 
-DATABASE = "host.db"
 _PATH = "/backup"
 _PREFIX, _SUFFIX = "backup-", ".db"
 _SECONDS = 600.0
@@ -67,14 +67,28 @@ def backup(options: BackupOptions) -> int:
             raise _BackupFailed(f"{options.data_dir} is not the data directory of a standalone server")
         assert options.to is not None
         _write(options.data_dir, options.to)
-    except (_BackupFailed, DatabaseUnusable, OSError, sqlite3.Error) as error:
-        print(f"tenant-apiserver backup: {error}", file=sys.stderr)
-        return 1
+    except OSError as error:
+        return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except (_BackupFailed, DatabaseUnusable, sqlite3.Error) as error:
+        return _fail(str(error))
     return 0
 
 
+def _fail(problem: str) -> int:
+    print(f"tenant-apiserver backup: {problem}", file=sys.stderr)
+    return 1
+
+
 def _write(data: Path, to: Path) -> None:
+    try:
+        check_replaceable(to, data)
+    except TargetRefused as error:
+        raise _BackupFailed(f"--to={to}: {error}") from error
     scratch = to.with_name(f".{to.name}.{secrets.token_hex(8)}")
+    try:
+        create_private(scratch)
+    except OSError as error:
+        raise _BackupFailed(f"--to={to}: {error.strerror}") from error
     try:
         try:
             _copy_closed(data / DATABASE, scratch)
@@ -109,10 +123,10 @@ def _copy_running(data: Path, to: Path) -> None:
 
 def _request_copy(data: Path) -> str:
     """The name of the file that the server wrote into its data directory."""
-    pki = LocalPki(data / "pki")
+    pki = LocalPki(data / PKI)
     context = ssl.create_default_context(cafile=str(pki.path("ca")[0]))
     context.load_cert_chain(*(str(each) for each in pki.path(ADMIN)))
-    server = urlsplit(server_of(data / "kubeconfig"))
+    server = urlsplit(server_of(data / KUBECONFIG))
     connection = http.client.HTTPSConnection(
         server.hostname or "", server.port or 443, context=context, timeout=_SECONDS
     )

@@ -41,8 +41,8 @@ def reduce(crd: Object) -> Object:
             metadata[field] = marks
     if release := _RELEASES.get(spec["group"]):
         metadata["annotations"] = {**metadata.get("annotations", {}), _RELEASE: release}
-    kept = {name: spec[name] for name in ("group", "names", "scope")}
-    return {"metadata": metadata, "spec": {**kept, "versions": [_version(each) for each in spec["versions"]]}}
+    identity = {name: spec[name] for name in ("group", "names", "scope")}
+    return {"metadata": metadata, "spec": {**identity, "versions": [_version(each) for each in spec["versions"]]}}
 
 
 def _version(version: Mapping[str, object]) -> Object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from apiserver.endpoints.filters.audit import AuditSink
 from apiserver.endpoints.filters.authentication import RequestAuthenticator
 from apiserver.endpoints.filters.chain import FilterConfig, build_filters
 from apiserver.endpoints.filters.max_in_flight import WATCHES_PER_SLOT
-from apiserver.endpoints.installer import ApiGroupVersion, install
+from apiserver.endpoints.installer import ApiGroupVersion, install_group_version
 from apiserver.meta.resource import Key
 from apiserver.metrics import Metrics
 from apiserver.request.bytes_in_flight import BytesInFlight
@@ -39,6 +40,8 @@ from apiserver.server.version import Version
 from apiserver.tls.asyncio_tls import AsyncioServerTls
 from apiserver.tls.openssl_tls import OpenSslServerTls
 from apiserver.tls.server_context import ServerTls
+from controller.platform.sources import PlatformSources
+from controller.publishing.guard import PublishingGuard
 from controller.tenant.root import ROOT
 from registry.cluster.informer import Informer
 from registry.names import GROUP, ROOT_NAMESPACE, VERSION
@@ -48,6 +51,7 @@ from tenant_apiserver.gc_tuning import freeze_gc, trim_malloc
 from tenant_apiserver.options.command_line import CommonOptions
 from tenant_apiserver.options.settings_file import SettingsFile
 from tenant_apiserver.wiring.cluster_admission import ClusterAdmission
+from tenant_apiserver.wiring.projections import ProjectionApi
 from tenant_apiserver.wiring.tenant_api import TenantApi
 
 TITLE = "Tenant API"
@@ -83,6 +87,8 @@ class Process:
     stages: ShutdownStages = field(default_factory=shutdown_stages)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     bytes_in_flight: BytesInFlight = field(default_factory=BytesInFlight)
+    created: float = field(default_factory=time.monotonic)
+    """When the process began, by the monotonic clock, in seconds."""
 
 
 def build_application(
@@ -95,6 +101,7 @@ def build_application(
     max_requests_inflight: int,
     impersonation: bool,
     audit: AuditSink | None,
+    read_only: bool = False,
     responders: Sequence[Responder] = (),
 ) -> web.Application:
     """Serves the groups, discovery, OpenAPI, health checks and metrics behind the request filters, and the paths of
@@ -111,6 +118,7 @@ def build_application(
             connection=connection_of,
             impersonation=impersonation,
             audit=audit,
+            read_only=read_only,
         )
     )
     discovery, openapi, version = groups.discovery, groups.openapi, Version(f"tenant-apiserver-{__version__}")
@@ -172,7 +180,9 @@ def informer_tasks(tenants: TenantApi, others: Sequence[Informer]) -> dict[str, 
 
 
 def _task_name(informer: Informer) -> str:
-    return f"informer-{informer.resource.plural}"
+    """Informers of single objects of one kind have different names."""
+    selected = informer.field_selector.removeprefix("metadata.name=")
+    return f"informer-{informer.resource.plural}" + (f"-{selected}" if selected else "")
 
 
 async def _run_after_listed(first: Sequence[Informer], informer: Informer) -> None:
@@ -205,6 +215,17 @@ def add_config_check(process: Process, settings_file: SettingsFile) -> None:
     process.health.add("config", check, endpoints=READINESS)
 
 
+def add_package_check(process: Process, sources: PlatformSources) -> None:
+    """Shows the source of the settings, and what is wrong with it, which does not make the server unready."""
+    process.health.add("platform-package", sources.describe, endpoints=READINESS)
+
+
+def add_publishing_check(process: Process, guard: PublishingGuard | None) -> None:
+    """Shows the services of the platform that are not served, which does not make the server unready."""
+    if guard is not None:
+        process.health.add("publishing", guard.describe, endpoints=READINESS)
+
+
 def add_admission_checks(process: Process, admission: ClusterAdmission) -> None:
     """Shows policies and webhooks that do not compile. They never make the server unready: failurePolicy decides."""
     process.health.add("admission-policies", admission.policies.describe, endpoints=READINESS)
@@ -225,7 +246,7 @@ def add_root_check(process: Process, tenants: TenantApi, may_create_root: Callab
         if exists:
             return ""
         if not existed and may_create_root():
-            raise RuntimeError("the root tenant does not exist yet, and this process is about to create it")
+            raise RuntimeError("the root tenant has not been seen yet; if there is none, this process creates it")
         return "the root tenant does not exist, so no tenant can be created"
 
     process.health.add("root-tenant", check, endpoints=READINESS)
@@ -242,6 +263,24 @@ def tenant_groups(tenants: TenantApi) -> list[ServedGroupVersion]:
     ]
 
 
+def projection_groups(projections: ProjectionApi) -> list[ServedGroupVersion]:
+    """The group versions of the kinds that show objects of the cluster in another form."""
+    return [
+        ServedGroupVersion(
+            group=each.resource.group,
+            version=each.resource.version,
+            storages={each.resource.plural: each.storage},
+            admission=each.admission,
+        )
+        for each in projections.served
+    ]
+
+
+def add_projections_check(process: Process, projections: ProjectionApi) -> None:
+    """Waits for the objects that are shown, and shows the kinds whose objects the cluster refuses."""
+    process.health.add("projections", projections.describe, endpoints=READINESS)
+
+
 def admission_observer(metrics: Metrics) -> DurationObserver:
     """Records the duration of admission in the metric of kube-apiserver (WIRE-I14)."""
 
@@ -255,7 +294,7 @@ def open_audit_log(path: Path | None, metrics: Metrics) -> AuditLog | None:
     return AuditLog(path, on_event_lost=metrics.audit_event_lost) if path is not None else None
 
 
-async def listen(
+async def open_listener(
     app: web.Application, tls: ServerTls, options: CommonOptions, process: Process, peers: Peers
 ) -> Listener:
     # the requests and watches of one user, and as many idle connections as requests
@@ -321,8 +360,13 @@ def background_tasks(
 def install_groups(
     process: Process, groups: Sequence[ServedGroupVersion], authorizer: Authorizer
 ) -> list[ApiGroupVersion]:
-    """Creates the endpoints of each group."""
-    return [_install(process, group, authorizer) for group in groups]
+    """Creates the endpoints of each group. A group version may be listed several times, with other admission."""
+    merged: dict[tuple[str, str], ApiGroupVersion] = {}
+    for group in groups:
+        key = group.group, group.version
+        found = _install(process, group, authorizer)
+        merged[key] = merged[key].extended_with(found) if key in merged else found
+    return list(merged.values())
 
 
 def installed(groups: Sequence[ApiGroupVersion]) -> InstalledGroups:
@@ -331,7 +375,7 @@ def installed(groups: Sequence[ApiGroupVersion]) -> InstalledGroups:
 
 
 def _install(process: Process, group: ServedGroupVersion, authorizer: Authorizer) -> ApiGroupVersion:
-    return install(
+    return install_group_version(
         group=group.group,
         version=group.version,
         storages=group.storages,

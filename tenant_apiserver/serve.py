@@ -18,15 +18,19 @@ from apiserver.authorization.authorizer import standard_authorizer
 from apiserver.authorization.subject_access_review import SubjectAccessReviewAuthorizer, UncachedReviews
 from apiserver.delegation.review_client import ReviewCall, count_responses
 from apiserver.meta.errors import StatusError
+from apiserver.server.installed_groups import InstalledGroups
 from apiserver.server.listener import CannotListen, stop_on_signals
 from apiserver.storage.event_history import HistoryLimits
 from apiserver.tls.file_reload import follow_file
 from apiserver.tls.server_context import ServerTls
-from controller.platform.settings import PlatformSettings, ReloadableSettings
+from controller.platform.settings import PlatformSettings, ReloadableSettings, SettingsSource
+from controller.platform.sources import PlatformSources
 from registry.cluster.client import HttpClusterClient
 from registry.cluster.informer import Informer
 from registry.cluster.interface import CONFIGMAPS, SUBJECT_ACCESS_REVIEWS_PATH, TOKEN_REVIEWS_PATH
+from registry.cluster.read_only import ReadOnlyClusterClient
 from tenant_apiserver import log_format
+from tenant_apiserver.application_groups import InstalledApplications, add_applications_check
 from tenant_apiserver.certificates.cluster_secret import ServiceReference, ServingCertificate
 from tenant_apiserver.certificates.delegated_authentication import (
     NAME,
@@ -50,27 +54,36 @@ from tenant_apiserver.process import (
     add_admission_checks,
     add_checks,
     add_config_check,
+    add_package_check,
+    add_projections_check,
+    add_publishing_check,
     add_root_check,
     admission_observer,
     background_tasks,
     build_application,
     install_groups,
     installed,
-    listen,
     open_audit_log,
+    open_listener,
+    projection_groups,
     run_server,
     run_unless_stopped,
     shutdown_stages,
     tenant_groups,
 )
+from tenant_apiserver.start_log import StartLog
+from tenant_apiserver.wiring.applications import ApplicationApi, ApplicationApiConfig, release_defaults
 from tenant_apiserver.wiring.claims import Replica
 from tenant_apiserver.wiring.cluster_admission import ClusterAdmission
 from tenant_apiserver.wiring.controllers import ControllerContext, Controllers
+from tenant_apiserver.wiring.options import DISK_SIZE
+from tenant_apiserver.wiring.platform_package import PackageWatch, follow_cluster
+from tenant_apiserver.wiring.projections import ProjectionApi
 from tenant_apiserver.wiring.replica_identity import new_identity
-from tenant_apiserver.wiring.tenant_api import TenantApi, tenant_api
+from tenant_apiserver.wiring.tenant_api import TenantApi, TenantApiConfig, tenant_api
 from tenant_apiserver.wiring.tenant_controller import NAME as TENANT
 
-API_SERVICES = ("v1alpha1.apps.cozystack.io", "v1alpha1.core.cozystack.io")
+API_SERVICES = ("v1alpha1.apps.cozystack.io", "v1alpha1.core.cozystack.io", "v1alpha1.sdn.cozystack.io")
 
 _logger = logging.getLogger("tenant_apiserver")
 
@@ -92,7 +105,8 @@ async def _serve(options: ServeOptions, settings: PlatformSettings) -> int:
     # the endpoints of a Service follow readyz with a delay
     process = Process(stages=shutdown_stages(delay=1.0))
     try:
-        cluster = await HttpClusterClient.connect(options.kubeconfig, observe=process.metrics.client_request)
+        client = ReadOnlyClusterClient if options.shadow else HttpClusterClient
+        cluster = await client.connect(options.kubeconfig, observe=process.metrics.client_request)
     except ValueError as error:
         print(f"tenant-apiserver serve: --kubeconfig: {error}", file=sys.stderr)
         return 1
@@ -128,7 +142,13 @@ class _Server:
         self._tls: ServerTls | None = None
         settings = ReloadableSettings(initial_settings)
         self._settings_file = SettingsFile(options.config, settings)
-        self._tenants = self._build_tenant_api(settings)
+        self._sources = PlatformSources(settings)
+        self._package = PackageWatch(cluster, self._sources)
+        self._tenants = self._build_tenant_api(self._sources)
+        apis = self._api_config(self._sources)
+        self._applications = ApplicationApi(apis)
+        self._projections = ProjectionApi(apis, disk_default=partial(self._applications.default_of, *DISK_SIZE))
+        follow_cluster(self._tenants, self._sources)
         for cache in self._tenants.caches:
             process.metrics.track_cache(cache)
         self._delegation = DelegatedAuthentication(
@@ -137,29 +157,54 @@ class _Server:
         self._configmap = Informer(cluster, CONFIGMAPS, namespace=NAMESPACE, field_selector=f"metadata.name={NAME}")
         self._configmap.add_handler(self._delegation)
         self._controllers = Controllers(
-            ControllerContext(cluster=cluster, tenants=self._tenants, settings=settings, metrics=process.metrics),
+            ControllerContext(
+                cluster=cluster,
+                tenants=self._tenants,
+                settings=self._sources,
+                metrics=process.metrics,
+                sources=self._sources,
+                applications=self._applications,
+            ),
             chosen=options.controllers,
             lease_namespace=options.service_namespace if options.leader_elect else "",
         )
         self._certificate = _certificate_source(options, cluster)
 
-    def _build_tenant_api(self, settings: ReloadableSettings) -> TenantApi:
+    def _build_tenant_api(self, settings: SettingsSource) -> TenantApi:
         options, access_review = self._options, self._access_review()
         self._authorizer = standard_authorizer(access_review)
         return tenant_api(
+            TenantApiConfig(
+                cluster=self._cluster,
+                root_host=options.root_host,
+                settings=settings,
+                authorizer=self._authorizer,
+                observe=admission_observer(self._process.metrics),
+                cluster_admission=lambda namespaces: self._admission.plugins(
+                    namespaces=namespaces, authorizer=self._authorizer
+                ),
+                admission_informers=self._admission.informers,
+                finalizer=TENANT in options.controllers,
+                history=HistoryLimits(size=options.watch_history_size),
+                reviews=UncachedReviews(access_review) if options.visibility == "reviews" else None,
+                replica=self._replica() if options.leader_elect else None,
+            )
+        )
+
+    def _api_config(self, settings: SettingsSource) -> ApplicationApiConfig:
+        return ApplicationApiConfig(
             cluster=self._cluster,
-            root_host=options.root_host,
-            settings=settings,
+            tenants=self._tenants,
             authorizer=self._authorizer,
+            metrics=self._process.metrics,
             observe=admission_observer(self._process.metrics),
             cluster_admission=lambda namespaces: self._admission.plugins(
                 namespaces=namespaces, authorizer=self._authorizer
             ),
             admission_informers=self._admission.informers,
-            finalizer=TENANT in options.controllers,
-            history=HistoryLimits(size=options.watch_history_size),
-            reviews=UncachedReviews(access_review) if options.visibility == "reviews" else None,
-            replica=self._replica() if options.leader_elect else None,
+            defaults=lambda: release_defaults(self._options, settings.current.release_settings()),
+            history=HistoryLimits(size=self._options.watch_history_size),
+            home=self._options.service_namespace,
         )
 
     def _replica(self) -> Replica:
@@ -186,7 +231,8 @@ class _Server:
         except StatusError as error:
             # after any other error the informer retries, and readiness waits for it
             if error.code == 403:
-                raise _CannotStart(f"cannot read ConfigMap {NAMESPACE}/{NAME}: {error.message}") from error
+                why = f"cannot read ConfigMap {NAMESPACE}/{NAME}: {error.message}"
+                raise _CannotStart(f"{why}; bind the account to Role {NAMESPACE}/{NAME}-reader") from error
         else:
             await self._delegation.replace([found], 0)
 
@@ -206,31 +252,64 @@ class _Server:
         options, process = self._options, self._process
         audit = open_audit_log(options.audit_log_path, process.metrics)
         authenticator, peers = self._authenticator()
+        groups = self._groups()
         app = build_application(
             process,
-            groups=installed(install_groups(process, tenant_groups(self._tenants), self._authorizer)),
+            groups=groups,
             authenticator=authenticator,
             authorizer=self._authorizer,
             request_headers=self._delegation.request_header,
             max_requests_inflight=options.max_requests_inflight,
             impersonation=False,
             audit=audit.write if audit else None,
+            read_only=options.shadow,
         )
         add_checks(process, (*self._tenants.informers, *self._admission.informers, self._configmap))
         add_config_check(process, self._settings_file)
+        add_package_check(process, self._sources)
+        add_publishing_check(process, self._controllers.publishing)
         add_admission_checks(process, self._admission)
+        add_applications_check(process, self._applications)
+        add_projections_check(process, self._projections)
         add_root_check(process, self._tenants, lambda: self._controllers.may_create_root)
         tasks: dict[str, Task] = {
             **background_tasks(self._tenants, self._admission, self._settings_file, others=(self._configmap,)),
             "serving-certificate": partial(self._certificate.follow, tls),
+            "platform-package": self._package.run,
             "controllers": self._controllers.run,
+            "start-log": self._start_log().run,
+            "applications": self._applications.run,
+            "projections": self._projections.run,
             **self._ca_reload_tasks(),
         }
         try:
-            await run_server(process, tasks, partial(listen, app, tls, options, process, peers))
+            await run_server(process, tasks, partial(open_listener, app, tls, options, process, peers))
         finally:
             if audit:
                 await asyncio.to_thread(audit.close)
+
+    def _start_log(self) -> StartLog:
+        options = self._options
+        return StartLog(
+            command="serve",
+            address=options.bind_address,
+            port=options.secure_port,
+            controllers=options.controllers,
+            process=self._process,
+            informers=(*self._tenants.informers, *self._admission.informers, self._configmap),
+            caches=self._tenants.caches,
+            optional=self._controllers.informers,
+            applications=self._applications.summary,
+        )
+
+    def _groups(self) -> InstalledGroups:
+        """All groups, with the kinds that ApplicationDefinitions describe as they come and go."""
+        served = (*tenant_groups(self._tenants), *projection_groups(self._projections))
+        tenants = install_groups(self._process, served, self._authorizer)
+        applications = InstalledApplications(self._process, self._applications, self._authorizer)
+        groups = installed(tenants)
+        self._applications.on_change(lambda: groups.replace([applications.extend(each) for each in tenants]))
+        return groups
 
     def _authenticator(self) -> tuple[UnionAuthenticator, Peers]:
         """Tries request headers, client certificates and bearer tokens in this order (WIRE-A1)."""

@@ -7,71 +7,73 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from weakref import WeakSet
 
 import uvloop
 from aiohttp import web
 
 from admission.cel.schema_rules import SchemaRuleCompiler
-from admission.chain import Chain
-from admission.complete_caches import CompleteCaches
-from admission.matching.match_rules import EquivalentResources, single_version
-from admission.namespace_lifecycle import NamespaceLifecycle
-from admission.namespace_source import StoredNamespaces
-from apiserver import rest
+from admission.policy.expression_errors import expression_errors
 from apiserver.authentication.authenticator import AuthenticationError, UnionAuthenticator
 from apiserver.authentication.peers import Peers
 from apiserver.authentication.request_header import RequestHeaderConfig, has_identity_headers
 from apiserver.authentication.x509 import CertificateVerifier, ClientCertificateAuthenticator, PeerCertificates
 from apiserver.authorization.authorizer import Authorizer, standard_authorizer
-from apiserver.endpoints.installer import ApiGroupVersion as InstalledGroup
 from apiserver.private_files import write_private
 from apiserver.request.context import RequestContext, User
 from apiserver.server.listener import CannotListen, Listener, stop_on_signals
 from apiserver.storage.event_history import HistoryLimits
-from apiserver.storage.watch_cache import WatchCache
 from apiserver.tls.server_context import ServerTls
 from controller.platform.settings import PlatformSettings, ReloadableSettings
+from controller.platform.sources import PlatformSources
 from registry.cluster.client import HttpClusterClient
 from registry.cluster.kubernetes_asyncio_shim import Configuration
-from registry.embedded.api_groups import ApiGroupVersion
 from registry.embedded.cluster import ClusterTrust, EmbeddedCluster
 from registry.sqlite.statements import DatabaseUnusable
+from tenant_apiserver.application_groups import add_applications_check
 from tenant_apiserver.backup import BackupResponder
 from tenant_apiserver.certificates.local_pki import LocalPki, PkiUnusable, admin_kubeconfig
 from tenant_apiserver.certificates.serving_names import local_address, serving_names
 from tenant_apiserver.certificates.sources import SelfManagedCertificate
+from tenant_apiserver.data_directory import DATABASE, KUBECONFIG, PKI, TargetRefused, check_foreign
 from tenant_apiserver.log_format import configure
 from tenant_apiserver.options.command_line import StandaloneOptions
 from tenant_apiserver.options.settings_file import SettingsFile, load_settings
 from tenant_apiserver.process import (
     TLS_TRANSPORTS,
     Process,
-    ServedGroupVersion,
     Task,
     add_admission_checks,
     add_checks,
     add_config_check,
+    add_package_check,
+    add_projections_check,
+    add_publishing_check,
     add_root_check,
     admission_observer,
     background_tasks,
     build_application,
     install_groups,
-    installed,
-    listen,
     open_audit_log,
+    open_listener,
+    projection_groups,
     run_server,
     tenant_groups,
 )
+from tenant_apiserver.standalone_groups import StandaloneGroups
+from tenant_apiserver.wiring.applications import ApplicationApi, ApplicationApiConfig, release_defaults
 from tenant_apiserver.wiring.cluster_admission import ClusterAdmission
 from tenant_apiserver.wiring.controllers import ControllerContext, Controllers
-from tenant_apiserver.wiring.policies import equivalents_of
-from tenant_apiserver.wiring.tenant_api import TenantApi, tenant_api
+from tenant_apiserver.wiring.isolation import own_networks
+from tenant_apiserver.wiring.options import DISK_SIZE
+from tenant_apiserver.wiring.platform_package import PackageWatch, follow_cluster
+from tenant_apiserver.wiring.projections import ProjectionApi
+from tenant_apiserver.wiring.tenant_api import TenantApi, TenantApiConfig, tenant_api
 from tenant_apiserver.wiring.tenant_controller import NAME as TENANT
 
 _HINT = """\
@@ -99,6 +101,13 @@ def standalone(options: StandaloneOptions) -> int:
         print(f"tenant-apiserver standalone: --config: {error}", file=sys.stderr)
         return 2
     try:
+        if options.audit_log_path is not None:
+            # a link is followed when the file is opened to append
+            check_foreign(Path(os.path.realpath(options.audit_log_path)), options.data_dir)
+    except TargetRefused as error:
+        print(f"tenant-apiserver standalone: --audit-log-path={options.audit_log_path}: {error}", file=sys.stderr)
+        return 1
+    try:
         uvloop.run(_Server(options, settings).run())
     except CannotListen as error:
         print(f"tenant-apiserver standalone: {error}", file=sys.stderr)
@@ -112,13 +121,14 @@ def standalone(options: StandaloneOptions) -> int:
 class _Server:
     def __init__(self, options: StandaloneOptions, settings: PlatformSettings) -> None:
         self._options = options
-        self._settings = ReloadableSettings(settings)
-        self._settings_file = SettingsFile(options.config, self._settings)
+        of_file = ReloadableSettings(settings)
+        self._settings_file = SettingsFile(options.config, of_file)
+        self._sources = PlatformSources(of_file)
         self._process = Process()
         self._history = HistoryLimits(size=options.watch_history_size)
         self._data = options.data_dir.absolute()
-        self._kubeconfig = self._data / "kubeconfig"
-        self._pki = LocalPki(self._data / "pki", name="tenant-apiserver standalone CA")
+        self._kubeconfig = self._data / KUBECONFIG
+        self._pki = LocalPki(self._data / PKI, name="tenant-apiserver standalone CA")
         address = local_address(options.bind_address)
         host = f"[{address}]" if ":" in address else address
         self._url = f"https://{host}:{options.secure_port}"
@@ -136,7 +146,11 @@ class _Server:
             signing_key=self._pki.token_key(),
         )
         embedded = EmbeddedCluster(
-            path=self._data / "host.db", trust=trust, compiler=SchemaRuleCompiler(), history=self._history
+            path=self._data / DATABASE,
+            trust=trust,
+            compiler=SchemaRuleCompiler(),
+            policy_errors=expression_errors,
+            history=self._history,
         )
         await embedded.open()
         client = HttpClusterClient(self._cluster_configuration(), observe=self._process.metrics.client_request)
@@ -152,17 +166,17 @@ class _Server:
         options, process, metrics = self._options, self._process, self._process.metrics
         authorizer = standard_authorizer(embedded.authorizer)
         tenants = self._build_tenant_api(client, admission, authorizer)
+        follow_cluster(tenants, self._sources)
         for cache in tenants.caches:
             metrics.track_cache(cache)
-        groups = _Groups(process, embedded, admission, authorizer, tenants)
-        context = ControllerContext(cluster=client, tenants=tenants, settings=self._settings, metrics=metrics)
-        controllers = Controllers(context, chosen=options.controllers)
+        apis = self._api_config(client, admission, authorizer, tenants)
+        applications = ApplicationApi(apis)
+        projections = ProjectionApi(apis, disk_default=partial(applications.default_of, *DISK_SIZE))
+        served = install_groups(process, (*tenant_groups(tenants), *projection_groups(projections)), authorizer)
+        groups = StandaloneGroups(process, embedded, admission, authorizer, served, applications)
+        controllers = self._build_controllers(client, tenants, applications)
         audit = open_audit_log(options.audit_log_path, metrics)
-        names = await asyncio.to_thread(serving_names, options.bind_address)
-        certificate = SelfManagedCertificate(self._pki, names)
-        tls = TLS_TRANSPORTS[options.tls_transport](
-            await certificate.obtain(), self._pki.ca().certificate, on_handshake_error=metrics.handshake_error
-        )
+        certificate, tls = await self._tls()
         certificates = self._certificates()
         app = build_application(
             process,
@@ -177,14 +191,15 @@ class _Server:
         )
         informers = (*tenants.informers, *admission.informers)
         add_checks(process, informers)
-        add_config_check(process, self._settings_file)
-        add_admission_checks(process, admission)
-        add_root_check(process, tenants, lambda: controllers.may_create_root)
+        self._add_more_checks(tenants, controllers, admission, applications, projections)
         tasks: dict[str, Task] = {
             **background_tasks(tenants, admission, self._settings_file),
             "serving-certificate": partial(certificate.follow, tls),
             "embedded-cluster": embedded.run,
+            "platform-package": PackageWatch(client, self._sources).run,
             "controllers": controllers.run,
+            "applications": applications.run,
+            "projections": projections.run,
             "welcome": partial(self._print_hint, [each.synced for each in informers]),
         }
         try:
@@ -193,23 +208,84 @@ class _Server:
             if audit:
                 await asyncio.to_thread(audit.close)
 
+    def _add_more_checks(
+        self,
+        tenants: TenantApi,
+        controllers: Controllers,
+        admission: ClusterAdmission,
+        applications: ApplicationApi,
+        projections: ProjectionApi,
+    ) -> None:
+        process = self._process
+        add_config_check(process, self._settings_file)
+        add_package_check(process, self._sources)
+        add_publishing_check(process, controllers.publishing)
+        add_admission_checks(process, admission)
+        add_applications_check(process, applications)
+        add_projections_check(process, projections)
+        add_root_check(process, tenants, lambda: controllers.may_create_root)
+
+    async def _tls(self) -> tuple[SelfManagedCertificate, ServerTls]:
+        """The serving certificate, and the transport that presents it."""
+        names = await asyncio.to_thread(serving_names, self._options.bind_address)
+        certificate = SelfManagedCertificate(self._pki, names)
+        transport = TLS_TRANSPORTS[self._options.tls_transport](
+            await certificate.obtain(),
+            self._pki.ca().certificate,
+            on_handshake_error=self._process.metrics.handshake_error,
+        )
+        return certificate, transport
+
     def _build_tenant_api(
         self, client: HttpClusterClient, admission: ClusterAdmission, authorizer: Authorizer
     ) -> TenantApi:
         return tenant_api(
+            TenantApiConfig(
+                cluster=client,
+                root_host=self._options.root_host,
+                settings=self._sources,
+                authorizer=authorizer,
+                observe=admission_observer(self._process.metrics),
+                cluster_admission=lambda namespaces: admission.plugins(namespaces=namespaces, authorizer=authorizer),
+                admission_informers=admission.informers,
+                finalizer=TENANT in self._options.controllers,
+                history=self._history,
+            )
+        )
+
+    def _api_config(
+        self, client: HttpClusterClient, admission: ClusterAdmission, authorizer: Authorizer, tenants: TenantApi
+    ) -> ApplicationApiConfig:
+        return ApplicationApiConfig(
             cluster=client,
-            root_host=self._options.root_host,
-            settings=self._settings,
+            tenants=tenants,
             authorizer=authorizer,
+            metrics=self._process.metrics,
             observe=admission_observer(self._process.metrics),
             cluster_admission=lambda namespaces: admission.plugins(namespaces=namespaces, authorizer=authorizer),
             admission_informers=admission.informers,
-            finalizer=TENANT in self._options.controllers,
+            defaults=lambda: release_defaults(self._options, self._sources.current.release_settings()),
             history=self._history,
         )
 
+    def _build_controllers(
+        self, client: HttpClusterClient, tenants: TenantApi, applications: ApplicationApi
+    ) -> Controllers:
+        options = self._options
+        context = ControllerContext(
+            cluster=client,
+            tenants=tenants,
+            settings=self._sources,
+            metrics=self._process.metrics,
+            own_networks=own_networks(local_address(options.bind_address), options.secure_port),
+            enforces_quotas=False,
+            sources=self._sources,
+            applications=applications,
+        )
+        return Controllers(context, chosen=options.controllers)
+
     async def _listen(self, app: web.Application, tls: ServerTls, peers: Peers) -> Listener:
-        listener = await listen(app, tls, self._options, self._process, peers)
+        listener = await open_listener(app, tls, self._options, self._process, peers)
         # only now are the port and the database known to be ours: a kubeconfig of another process must not be replaced
         write_private(self._kubeconfig, admin_kubeconfig(self._pki, self._url).encode())
         return listener
@@ -235,63 +311,6 @@ class _Server:
         kubectl = Path(sys.prefix) / "bin" / "kubectl"
         command = str(kubectl) if kubectl.is_file() else shutil.which("kubectl") or "kubectl"
         print(_HINT.format(url=self._url, data=self._data, kubeconfig=self._kubeconfig, kubectl=command), flush=True)
-
-
-class _Groups:
-    """The kinds of the embedded cluster, which change with its CustomResourceDefinitions, and those of Tenants.
-
-    Checks of terminating namespaces and of RBAC are part of the embedded cluster's storages.
-    """
-
-    def __init__(
-        self,
-        process: Process,
-        embedded: EmbeddedCluster,
-        admission: ClusterAdmission,
-        authorizer: Authorizer,
-        tenants: TenantApi,
-    ) -> None:
-        self._process = process
-        self._embedded = embedded
-        self._authorizer = authorizer
-        namespaces = StoredNamespaces(embedded.namespaces)
-        self._equivalents: EquivalentResources = single_version
-        plugins = admission.plugins(
-            namespaces=namespaces,
-            authorizer=authorizer,
-            equivalents=lambda resource: self._equivalents(resource),
-        )
-        caches = CompleteCaches([each.complete for each in admission.informers])
-        observe = admission_observer(process.metrics)
-        self._chain = Chain((caches, NamespaceLifecycle(namespaces=namespaces), *plugins), observe=observe)
-        self._tenants = install_groups(process, tenant_groups(tenants), authorizer)
-        self._known: dict[tuple[str, str], tuple[Mapping[str, rest.Storage], InstalledGroup]] = {}
-        self._tracked: WeakSet[WatchCache] = WeakSet()
-        self.installed = installed(self._current())
-        embedded.on_kinds_changed(lambda: self.installed.replace(self._current()))
-
-    def _current(self) -> Sequence[InstalledGroup]:
-        groups = self._embedded.group_versions(self._authorizer)
-        self._equivalents = equivalents_of(storage.resource for each in groups for storage in each.storages.values())
-        self._known = {(each.group, each.version): (each.storages, self._install(each)) for each in groups}
-        for cache in self._embedded.caches:
-            if cache not in self._tracked:
-                self._tracked.add(cache)
-                self._process.metrics.track_cache(cache)
-        current = {key: group for key, (_, group) in self._known.items()}
-        for tenants in self._tenants:
-            key = tenants.group, tenants.version
-            current[key] = tenants.extended_with(current[key]) if key in current else tenants
-        return list(current.values())
-
-    def _install(self, group: ApiGroupVersion) -> InstalledGroup:
-        storages, known = self._known.get((group.group, group.version), ({}, None))
-        if known is not None and storages == group.storages:
-            return known
-        served = ServedGroupVersion(
-            group=group.group, version=group.version, storages=group.storages, admission=self._chain
-        )
-        return install_groups(self._process, [served], self._authorizer)[0]
 
 
 class _NoFrontProxy:

@@ -13,8 +13,9 @@ from typing import Any, Protocol
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
+from apiserver.patch.media_types import MERGE_PATCH
 from controller.runtime.write_gate import WriteGate
-from registry.cluster.interface import MERGE_PATCH, ClusterClient, ClusterResource
+from registry.cluster.interface import ClusterClient, ClusterResource
 
 FIELD_MANAGER = "tenant-controller"
 
@@ -74,10 +75,19 @@ class ClusterWriter:
         self._gate = gate
         self.writes = 0
 
-    async def ensure(self, res: ClusterResource, render: Renderer, *, observed: Object | None, owner: Owner) -> Object:
+    async def ensure(
+        self,
+        res: ClusterResource,
+        render: Renderer,
+        *,
+        observed: Object | None,
+        owner: Owner,
+        is_busy: bool = False,
+    ) -> Object:
         """Create the object or patch it from the `observed` state, and return it as it is stored afterwards.
 
-        Nothing is written if nothing differs. Raises ForeignObject, and Conflict if the object has changed since.
+        Nothing is written if nothing differs. Raises ForeignObject, and Conflict if the object has changed since. One
+        that `is_busy` may have changed in fields that are not rendered.
         """
         if observed is None:
             desired = render(None)
@@ -90,8 +100,8 @@ class ClusterWriter:
                 observed = await self._cluster.get(res, metadata.get("namespace", ""), metadata["name"])
         if reason := owner.refusal(observed):
             raise ForeignObject(reason)
-        changes = merge_patch(observed, render(observed))
-        return await self.patch(res, observed, changes) if changes else observed
+        changes = create_merge_patch(observed, render(observed))
+        return await self.patch(res, observed, changes, is_busy=is_busy) if changes else observed
 
     async def create(self, res: ClusterResource, desired: Object) -> Object:
         async with self._gate.writing():
@@ -103,10 +113,19 @@ class ClusterWriter:
                 field_manager=FIELD_MANAGER,
             )
 
-    async def patch(self, res: ClusterResource, observed: Object, changes: Object, *, subresource: str = "") -> Object:
-        """Send a merge patch that the cluster rejects with Conflict if the object is no longer the observed one."""
+    async def patch(
+        self,
+        res: ClusterResource,
+        observed: Object,
+        changes: Object,
+        *,
+        subresource: str = "",
+        is_busy: bool = False,
+    ) -> Object:
+        """Send a merge patch that the cluster rejects with Conflict if the object is no longer the observed one; one
+        that `is_busy` may have changed."""
         metadata = observed["metadata"]
-        version = {"resourceVersion": metadata["resourceVersion"]}
+        version = {} if is_busy else {"resourceVersion": metadata["resourceVersion"]}
         body = {**changes, "metadata": {**changes.get("metadata", {}), **version}}
         async with self._gate.writing():
             self.writes += 1
@@ -147,7 +166,7 @@ class ClusterWriter:
                     raise
 
 
-def merge_patch(current: Object, desired: Object) -> Object:
+def create_merge_patch(current: Object, desired: Object) -> Object:
     """The smallest merge patch that brings `current` to `desired`; empty if nothing differs."""
     desired_object = dict(desired)
     references = (desired.get("metadata") or {}).get("ownerReferences")

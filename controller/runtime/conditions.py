@@ -33,7 +33,7 @@ def build_conditions(
     `previous` is the list that was written before; malformed entries are ignored. Longer messages are cut: they may
     quote text of users (ATTACK-16).
     """
-    before = _by_type(previous)
+    before = conditions_by_type(previous)
     return [
         {
             "type": each.type,
@@ -49,7 +49,7 @@ def build_conditions(
 
 def find_condition(conditions_: object, type_: str) -> Mapping[str, Any] | None:
     """The condition of this type, or None. `conditions_` is `status.conditions` of an object, possibly malformed."""
-    return _by_type(conditions_).get(type_)
+    return conditions_by_type(conditions_).get(type_)
 
 
 def is_stale(condition_: Mapping[str, Any], obj: Object) -> bool:
@@ -76,6 +76,7 @@ def _transition(finding: Finding, before: Mapping[str, Any] | None, now: str) ->
     return now
 
 
-def _by_type(conditions_: object) -> dict[str, Mapping[str, Any]]:
+def conditions_by_type(conditions_: object) -> dict[str, dict[str, Any]]:
+    """`conditions_` is `status.conditions` of an object; malformed entries are left out."""
     items: Sequence[object] = conditions_ if isinstance(conditions_, list) else ()
     return {each["type"]: each for each in items if isinstance(each, dict) and isinstance(each.get("type"), str)}

@@ -37,11 +37,13 @@ _TOKEN_SECONDS = 30.0
 _MAX_REASON = 128
 _MAX_NOTE = 1024
 _MAX_NAME = 253
+# Validation of Events accepts no other namespace for an object that has none.
+_CLUSTER_SCOPED = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regarding:
-    """The object that an Event is about. The Event is created in its namespace."""
+    """The object that an Event is about. The Event is created in its namespace, or in `default` if it has none."""
 
     api_version: str
     kind: str
@@ -55,19 +57,14 @@ class Regarding:
         return cls(
             api_version=res.api_version,
             kind=res.kind,
-            namespace=metadata["namespace"],
+            namespace=metadata.get("namespace", ""),
             name=metadata["name"],
             uid=metadata["uid"],
         )
 
     def reference(self) -> Object:
-        return {
-            "apiVersion": self.api_version,
-            "kind": self.kind,
-            "namespace": self.namespace,
-            "name": self.name,
-            "uid": self.uid,
-        }
+        reference = {"apiVersion": self.api_version, "kind": self.kind, "name": self.name, "uid": self.uid}
+        return {**reference, "namespace": self.namespace} if self.namespace else reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +177,7 @@ class EventRecorder(Recorder):
         rendered: Object = {
             "metadata": {
                 "name": f"{regarding.name[: _MAX_NAME - len(suffix) - 1].rstrip('-.')}.{suffix}",
-                "namespace": regarding.namespace,
+                "namespace": regarding.namespace or _CLUSTER_SCOPED,
             },
             "eventTime": format_micro_time(series.last),
             "reportingController": self._controller,

@@ -220,7 +220,10 @@ class LeaderElector:
     def _log_failure(self, error: Exception) -> None:
         """Only the first of a series of failures is logged."""
         if not self._failing:
-            _logger.warning("cannot acquire or renew the lease: %s", str(error) or type(error).__name__)
+            # a TimeoutError has no text
+            _logger.warning(
+                "cannot acquire or renew the lease: %s", str(error) or "the cluster does not answer in time"
+            )
         self._failing = True
 
 

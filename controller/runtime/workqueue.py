@@ -11,7 +11,10 @@ import random
 from collections.abc import Callable, Hashable
 from typing import Generic, Protocol, TypeVar
 
+from apiserver.meta.resource import Key
+
 K = TypeVar("K", bound=Hashable)
+Enqueue = Callable[[Key], None]
 
 _FIRST_SECONDS = 0.005
 _MAX_SECONDS = 1000.0

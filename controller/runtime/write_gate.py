@@ -17,6 +17,9 @@ class NotLeading(Exception):
 
 
 class WriteGate(Protocol):
+    @property
+    def is_open(self) -> bool: ...
+
     def writing(self) -> AbstractAsyncContextManager[None]:
         """A context manager around one write. Raises NotLeading."""
         ...
@@ -24,6 +27,8 @@ class WriteGate(Protocol):
 
 class OpenGate:
     """For a process without leader election."""
+
+    is_open = True
 
     def writing(self) -> AbstractAsyncContextManager[None]:
         return nullcontext()

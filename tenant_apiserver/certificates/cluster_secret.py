@@ -20,9 +20,10 @@ from cryptography.x509 import Certificate
 
 from apiserver.meta.errors import ServiceUnavailable, StatusError
 from apiserver.meta.resource import Object
+from apiserver.patch.media_types import MERGE_PATCH
 from apiserver.tls import certificates
 from apiserver.tls.certificates import KeyPair
-from registry.cluster.interface import APISERVICES, MERGE_PATCH, SECRETS, ClusterClient
+from registry.cluster.interface import APISERVICES, SECRETS, ClusterClient
 
 SECRET_NAME = "tenant-apiserver-serving-cert"
 _CA_NAME = "tenant-apiserver-ca"
@@ -173,7 +174,8 @@ class ServingCertificate:
             if error.code == 409:
                 return None
             raise
-        _logger.info("renewed in Secret %s/%s: %s", self._service.namespace, SECRET_NAME, renewal.name.lower())
+        part = "a serving certificate" if renewal is Renewal.CERTIFICATE else "a CA and a serving certificate"
+        _logger.info("stored %s in Secret %s/%s", part, self._service.namespace, SECRET_NAME)
         return fresh
 
     async def _get_secret(self) -> Object | None:

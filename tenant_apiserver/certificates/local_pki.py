@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from apiserver.authorization.authorizer import MASTERS
 from apiserver.private_files import write_private
 from apiserver.tls import certificates
 from apiserver.tls.certificates import KeyPair
@@ -14,9 +15,9 @@ from registry.embedded.auth import signing_key
 from registry.embedded.auth.signing_key import SigningKey
 from registry.names import ROOT_NAMESPACE
 from tenant_apiserver.certificates import kubeconfig as kubeconfigs
+from tenant_apiserver.data_directory import KUBECONFIG, PKI, TargetRefused, check_replaceable
 from tenant_apiserver.options.command_line import KubeconfigOptions
 
-MASTERS = "system:masters"
 ADMIN = "admin"
 # The process itself acts as a platform component, which layer 3 of the host policy trusts.
 COMPONENT = "system:serviceaccount:cozy-system:tenant-apiserver"
@@ -115,19 +116,14 @@ def admin_kubeconfig(pki: LocalPki, server: str) -> str:
 
 def kubeconfig(options: KubeconfigOptions) -> int:
     """The `kubeconfig` command: issues a client certificate for a user and groups of the embedded cluster."""
-    pki = LocalPki(options.data_dir / "pki")
-    existing = options.data_dir / "kubeconfig"
+    pki = LocalPki(options.data_dir / PKI)
+    existing = options.data_dir / KUBECONFIG
     if not pki.exists() or not (options.server or existing.is_file()):
-        print(
-            f"tenant-apiserver kubeconfig: {options.data_dir} is not the data directory of a standalone server",
-            file=sys.stderr,
-        )
-        return 1
+        return _fail(f"{options.data_dir} is not the data directory of a standalone server")
     try:
         ca = pki.ca()
     except PkiUnusable as error:
-        print(f"tenant-apiserver kubeconfig: {error}", file=sys.stderr)
-        return 1
+        return _fail(str(error))
     pair = certificates.make_client(ca, options.user, options.groups)
     text = kubeconfigs.render(
         server=options.server or kubeconfigs.server_of(existing),
@@ -141,8 +137,15 @@ def kubeconfig(options: KubeconfigOptions) -> int:
         sys.stdout.write(text)
         return 0
     try:
+        check_replaceable(options.output, options.data_dir)
         write_private(options.output, text.encode())
+    except TargetRefused as error:
+        return _fail(f"--output={options.output}: {error}")
     except OSError as error:
-        print(f"tenant-apiserver kubeconfig: --output={options.output}: {error.strerror}", file=sys.stderr)
-        return 1
+        return _fail(f"--output={options.output}: {error.strerror}")
     return 0
+
+
+def _fail(problem: str) -> int:
+    print(f"tenant-apiserver kubeconfig: {problem}", file=sys.stderr)
+    return 1

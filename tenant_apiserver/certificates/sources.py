@@ -12,6 +12,7 @@ from apiserver.meta.errors import StatusError
 from apiserver.tls.certificates import KeyPair
 from apiserver.tls.file_reload import follow_files, read_pair
 from apiserver.tls.server_context import ServerTls
+from registry.cluster.interface import reason_for_log
 from tenant_apiserver.certificates.cluster_secret import ServingCertificate
 from tenant_apiserver.certificates.local_pki import LocalPki
 
@@ -74,11 +75,16 @@ class SecretCertificate:
         self._certificate = certificate
 
     async def obtain(self) -> KeyPair:
+        logged = ""
         while True:
             try:
                 return await self._certificate.ensure()
             except StatusError as error:
-                _logger.warning("cannot obtain the serving certificate, retrying: %s", error)
+                reason = reason_for_log(error)
+                if reason != logged:
+                    text = "cannot obtain the serving certificate, trying again every %d s: %s"
+                    _logger.warning(text, _RETRY_SECONDS, reason)
+                    logged = reason
             await asyncio.sleep(_RETRY_SECONDS)
 
     async def follow(self, tls: ServerTls) -> None:

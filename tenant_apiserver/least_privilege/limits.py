@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from controller.publishing.services import PlatformService
 from controller.tenant.helm_ownership import MANAGED_BY_LABEL
 from controller.tenant.rbac_step import ROLE
 from controller.tenant.rbac_subjects import LEVELS
 from controller.tenant.self_access import SELF_ROLE_PREFIX, VERBS
-from controller.tenantgateway.names import CONTROLLER_NAME
+from controller.tenantgateway.model import RouteKind
+from controller.tenantgateway.names import CONTROLLER_NAME, GATEWAY_API_GROUP, VERTEX_LABEL
 from registry.names import (
     ANCESTOR_LABEL_PREFIX,
     APPLICATION_GROUP_LABEL,
@@ -23,8 +25,10 @@ from registry.names import (
     NAMESPACE_LABEL_PREFIX,
     NAMESPACE_PREFIX,
     NO_DELETE_LABEL,
+    RELEASE_PREFIX,
     ROOT_NAMESPACE,
     SCHEDULING_CLASS_LABEL,
+    SYSTEM_LABEL,
 )
 from registry.tenantgateway.types import GROUP as TENANTGATEWAY_GROUP
 from registry.tenantgateway.types import KIND as TENANTGATEWAY_KIND
@@ -33,8 +37,12 @@ from tenant_apiserver.least_privilege.right import Installation, Limit
 _HELM_ANNOTATIONS = "meta.helm.sh/"
 _OUR_ANNOTATIONS = "apps.cozystack.io/"
 _NAME_LABEL = "kubernetes.io/metadata.name"
-_RELEASE_FIELDS = ("chartRef", "interval", "maxHistory", "install", "upgrade", "valuesFrom", "values")
-_ACTION_FIELDS = ("timeout", "strategy")
+_RELEASE_FIELDS = (
+    *("chartRef", "interval", "suspend", "maxHistory", "install", "upgrade", "valuesFrom", "values"),
+    *("waitStrategy", "healthCheckExprs"),
+)
+_ACTION_FIELDS = ("timeout", "strategy", "disableWait")
+_IDENTITY = (APPLICATION_KIND_LABEL, APPLICATION_GROUP_LABEL)
 _OWN_GROUP = f"subject.name in {list(LEVELS)}.map(level, variables.ownNamespace + '-' + level)"
 _OWN_ACCOUNT = "subject.name == variables.ownNamespace"
 _FAMILY_ACCOUNT = (
@@ -68,7 +76,8 @@ def namespace_limits() -> Sequence[Limit]:
     ours = [SCHEDULING_CLASS_LABEL, NO_DELETE_LABEL, MANAGED_BY_LABEL, _NAME_LABEL]
     labels = (
         f"key == '{GATEWAY_LABEL}' || {tenant} && (key.startsWith('{ANCESTOR_LABEL_PREFIX}') || "
-        f"key.startsWith('{NAMESPACE_LABEL_PREFIX}') || key in {ours})"
+        f"key.startsWith('{NAMESPACE_LABEL_PREFIX}') || key in {ours} || "
+        f"key == '{SYSTEM_LABEL}' && !(key in variables.labels))"
     )
     annotations = (
         f"key == '{GATEWAY_ATTACHED_BY_ANNOTATION}' || {tenant} && (key.startsWith('{_OUR_ANNOTATIONS}') || "
@@ -179,23 +188,36 @@ def role_limits() -> Sequence[Limit]:
     )
 
 
-def is_tenant_release() -> str:
-    """A HelmRelease that stores a Tenant, before the write if there is one."""
-    labels = {APPLICATION_KIND_LABEL: KIND, APPLICATION_GROUP_LABEL: GROUP}
-    return " && ".join(
-        f"variables.target.metadata.?labels[?'{label}'].orValue('') == '{value}'" for label, value in labels.items()
+def is_application_release() -> str:
+    """A HelmRelease that stores an application, before the write if there is one. That of a Tenant has its prefix."""
+    kind, group = (f"variables.target.metadata.?labels[?'{label}'].orValue('')" for label in _IDENTITY)
+    return (
+        f"{group} == '{GROUP}' && {kind} != '' && ({kind} != '{KIND}' || variables.name.startsWith('{RELEASE_PREFIX}'))"
     )
 
 
 def release_limits(installation: Installation) -> Sequence[Limit]:
-    """Flux renders the chart with its own rights: the account decides on the values only."""
-    secret = {"kind": "Secret", "name": installation.values_secret}
+    """Flux renders the chart with its own rights: the account decides on the values only.
+
+    The chart of an application is that of its ApplicationDefinition, which no expression can read. Its source lies in
+    the namespace of the tenants' chart, where only the platform writes.
+    """
+    chart, secret = installation.chart, {"kind": "Secret", "name": installation.values_secret}
+    kind = f"metadata.?labels[?'{APPLICATION_KIND_LABEL}'].orValue('')"
     return (
         Limit(
-            variables={"chart": _literal(installation.chart)},
+            variables={"chart": _literal(chart)},
             operation="CREATE",
-            expression="object.spec.?chartRef.orValue({}) == variables.chart",
-            message=f"spec.chartRef of a new HelmRelease is {_words(installation.chart)}",
+            expression="object.spec.?chartRef.orValue({}) == variables.chart || "
+            f"object.{kind} != '{KIND}' && "
+            f"object.spec.?chartRef.?namespace.orValue('') == '{chart['namespace']}'",
+            message=f"spec.chartRef of a new HelmRelease is {_words(chart)}, or another one of this namespace if it "
+            "stores no Tenant",
+        ),
+        Limit(
+            operation="UPDATE",
+            expression=f"object.{kind} == oldObject.{kind}",
+            message="a HelmRelease keeps the kind of its application",
         ),
         Limit(
             operation="CREATE",
@@ -242,6 +264,43 @@ def has_tenantgateway_owner(variable: str) -> str:
 def owner_stays() -> Limit:
     return Limit(
         expression=has_tenantgateway_owner("object"), message=f"its owner of kind {TENANTGATEWAY_KIND} must remain"
+    )
+
+
+def is_flat_route(variable: str, kind: RouteKind) -> str:
+    """A route that another of its kind owns, with the labels by which we know it again (delegation/flat_routes.py)."""
+    owners = f"{variable}.metadata.?ownerReferences.orValue([])"
+    labels = f"{variable}.metadata.?labels.orValue({{}})"
+    return (
+        f"{owners}.exists(owner, owner.kind == '{kind}' && "
+        f"owner.apiVersion.startsWith('{GATEWAY_API_GROUP}/')) && '{VERTEX_LABEL}' in {labels}"
+    )
+
+
+def flat_route_stays(kind: RouteKind) -> Limit:
+    return Limit(
+        expression=is_flat_route("object", kind), message=f"its owner of kind {kind} and its labels must remain"
+    )
+
+
+def annotations_stay() -> Limit:
+    """Annotations let others act: cert-manager issues a certificate with any subject for an annotated Gateway, into a
+    Secret that the Gateway names, and external-dns publishes any target of a route."""
+    return changed_keys("annotations", "false", "annotations of Gateways and routes stay as they are")
+
+
+def platform_route_annotations() -> Limit:
+    """Helm's let a chart take a route over."""
+    allowed = f"key.startsWith('{_OUR_ANNOTATIONS}') || key.startsWith('{_HELM_ANNOTATIONS}')"
+    return changed_keys("annotations", allowed, "of the annotations of platform routes, only ours and Helm's change")
+
+
+def platform_route_backends(services: Sequence[PlatformService]) -> Limit:
+    backends = sorted({each.backend for each in services})
+    return Limit(
+        expression="object.spec.?rules.orValue([]).all(rule, !has(rule.filters) && "
+        f"rule.?backendRefs.orValue([]).all(ref, ref.name in {backends} && !has(ref.namespace)))",
+        message="platform routes lead to Services of the platform in their own namespace",
     )
 
 

@@ -24,4 +24,6 @@ def _row(right: Right) -> str:
     resources = ", ".join(f"`{each}.{right.group}`" if right.group else f"`{each}`" for each in right.resources)
     names = f" {', '.join(right.names)}" if right.names else ""
     only = f"; writes only: {right.place.words}" if right.place is not None else ""
-    return f"| {verbs}: {resources}{names}{only} | {right.why} | {right.remains} |\n"
+    component = right.role.component
+    optional = f"**only with the component `{component}`:** " if component else ""
+    return f"| {optional}{verbs}: {resources}{names}{only} | {right.why} | {right.remains} |\n"

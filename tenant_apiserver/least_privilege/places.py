@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from controller.publishing.routes.marks import PLATFORM_ROUTE_LABEL
+from controller.publishing.services import PlatformService
+from controller.tenantgateway.model import RouteKind
 from registry.names import NAMESPACE_PREFIX
-from tenant_apiserver.least_privilege.limits import has_tenantgateway_owner
+from tenant_apiserver.least_privilege.limits import has_tenantgateway_owner, is_flat_route
 from tenant_apiserver.least_privilege.right import Place
 
 _TENANTS = f"namespaces {NAMESPACE_PREFIX}*"
@@ -29,6 +34,19 @@ def at_home(*names: str) -> Place:
     )
 
 
+def platform_routes(services: Sequence[PlatformService]) -> Place:
+    names = [f"{each.namespace}/{each.route}" for each in services]
+    return Place(
+        expression=f"(variables.namespaceName + '/' + variables.name) in {names} && "
+        f"'{PLATFORM_ROUTE_LABEL}' in variables.target.metadata.?labels.orValue({{}})",
+        words=f"{', '.join(names)}, with the label {PLATFORM_ROUTE_LABEL}",
+    )
+
+
 OWNED_BY_TENANTGATEWAY = Place(
     expression=has_tenantgateway_owner("variables.target"), words="objects that a TenantGateway owns"
 )
+
+
+def flat_routes(kind: RouteKind) -> Place:
+    return Place(expression=is_flat_route("variables.target", kind), words="flat routes, which their root owns")

@@ -9,11 +9,15 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A ClusterRole or, with `namespace`, a Role. `file` is its manifest; empty if the role is Kubernetes' own."""
+    """A ClusterRole or, with `namespace`, a Role. `file` is its manifest; empty if the role is Kubernetes' own.
+
+    `component` is the folder of `manifests/components` that has it, if an administrator has to add it to the base.
+    """
 
     name: str
     namespace: str = ""
     file: str = ""
+    component: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +36,8 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where the account may write objects of a kind: the CEL `expression`, and the same in words, after "only"."""
+    """The objects of a kind that the account may write: a CEL `expression`, and the same in words, to complete a
+    sentence after "only"."""
 
     expression: str
     words: str

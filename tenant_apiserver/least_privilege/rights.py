@@ -17,19 +17,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from admission.tenant.claims.claim_lease import NAME as CLAIMS_LEASE
-from controller.tenant.quota_step import LIMIT_RANGE_NAME, QUOTA_NAME
+from controller.platform.package import PACKAGE, PACKAGES
+from controller.tenant.quota.rendering import LIMIT_RANGE_NAME, QUOTA_NAME
 from controller.tenant.rbac_step import ROLES
 from controller.tenant.self_access import SELF_ROLE_PREFIX
 from controller.tenant.tenantgateway_step import TENANTGATEWAY_NAME
 from controller.tenant.values_secret_step import SECRET_NAME as VALUES_SECRET
+from registry.application.kept_forms import NAME as KEPT_FORMS
+from registry.cluster.interface import APPLICATIONDEFINITIONS
 from registry.names import GROUP, NAMESPACE_PREFIX
+from registry.tenant.pool_quotas import POOL_NAME
 from registry.tenant.release_settings import ReleaseSettings
 from tenant_apiserver.certificates.cluster_secret import SECRET_NAME as SERVING_SECRET
 from tenant_apiserver.certificates.delegated_authentication import NAME, NAMESPACE
 from tenant_apiserver.least_privilege import limits, places
+from tenant_apiserver.least_privilege.gateway_rights import gateway_rights
+from tenant_apiserver.least_privilege.isolation_rights import isolation_rights
+from tenant_apiserver.least_privilege.projection_rights import TENANTSECRETS_ROLE, projection_rights
 from tenant_apiserver.least_privilege.right import Installation, Place, Right, Role
 from tenant_apiserver.serve import API_SERVICES
 from tenant_apiserver.wiring.controllers import LEASE, REPORTING_CONTROLLER
+from tenant_apiserver.wiring.platform_ratios import CONFIGMAP
 
 _RELEASE = ReleaseSettings()
 INSTALLATION = Installation(
@@ -42,46 +50,50 @@ LEASE_ROLE = Role("tenant-apiserver:lease", "cozy-system", "role-lease.yaml")
 SERVING_SECRET_ROLE = Role("tenant-apiserver:serving-certificate", "cozy-system", "role-serving-certificate.yaml")
 DELEGATOR = Role("system:auth-delegator")
 AUTHENTICATION_READER = Role("extension-apiserver-authentication-reader", NAMESPACE)
-OWN_ROLES = (CLUSTER_ROLE, CA_BUNDLE_ROLE, LEASE_ROLE, SERVING_SECRET_ROLE)
+KEPT_FORMS_ROLE = Role("tenant-apiserver:application-kinds", "cozy-system", "role-application-kinds.yaml")
+OWN_ROLES = (CLUSTER_ROLE, CA_BUNDLE_ROLE, LEASE_ROLE, SERVING_SECRET_ROLE, KEPT_FORMS_ROLE)
+"""Those of every installation."""
+OPTIONAL_ROLES = (TENANTSECRETS_ROLE,)
 
-_READ = ("get", "list", "watch")
-_CORE, _RBAC = "", "rbac.authorization.k8s.io"
-_GATEWAY_API, _CERT_MANAGER, _OURS = "gateway.networking.k8s.io", "cert-manager.io", "gateway.cozystack.io"
-# an object that the cache has not seen yet is read before anything is written to it
-_READ_AGAIN = {
-    "get": "tests/controller/runtime/test_apply.py::"
-    "test_a_foreign_object_that_the_cache_has_not_seen_is_not_written_either"
-}
+READ = ("get", "list", "watch")
+_CORE, _RBAC, _OURS = "", "rbac.authorization.k8s.io", "gateway.cozystack.io"
 _PRIVILEGE = "tests/e2e/privilege/test_rights_are_used.py"
+_KINDS = "tests/e2e/applications/test_every_kind.py"
 _WHY_FINALIZERS = (
     "A cluster with the plugin OwnerReferencesPermissionEnforcement asks for it when an owned object is created with "
     "blockOwnerDeletion."
 )
-_OWNED_OBJECTS = {
-    "update": "tests/e2e/privilege/test_rights_are_used.py::test_owned_objects_need_the_right_to_the_owners_finalizers"
-}
+_OWNED_OBJECTS = {"update": f"{_PRIVILEGE}::test_owned_objects_need_the_right_to_the_owners_finalizers"}
 RIGHTS: Sequence[Right] = (
     Right(
         role=CLUSTER_ROLE,
         group="helm.toolkit.fluxcd.io",
         resources=["helmreleases"],
-        verbs=[*_READ, "create", "update", "patch", "delete"],
+        verbs=[*READ, "create", "update", "patch", "delete"],
         place=places.in_tenants(
-            f"variables.name.startsWith('{NAMESPACE_PREFIX}') && {limits.is_tenant_release()}",
-            "labelled as a Tenant and named tenant-*,",
+            limits.is_application_release(), "labelled as an application, those of Tenants named tenant-*,"
         ),
         limits=limits.release_limits(INSTALLATION),
-        why="A Tenant is stored as a HelmRelease.",
-        remains="Read all HelmReleases of the cluster, with the values in them. Create, change and delete Tenants "
+        why="Tenants and other applications are stored as HelmReleases.",
+        remains="Read all HelmReleases of the cluster, with the values in them. Create, change and delete applications "
         "without any of the checks of admission. **Flux installs what a HelmRelease says with its own rights**, mostly "
-        "those of an administrator: whatever the values of the tenants' chart can do, the Pod can do. It cannot choose "
-        "another chart, cluster, account or namespace.",
+        "those of an administrator: whatever the values of the platform's charts can do, the Pod can do. It cannot "
+        "choose a chart from elsewhere, another cluster, account or namespace.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group=APPLICATIONDEFINITIONS.group,
+        resources=[APPLICATIONDEFINITIONS.plural],
+        verbs=["list", "watch"],
+        proofs=dict.fromkeys(("list", "watch"), f"{_KINDS}::test_a_kind_is_served_as_soon_as_its_definition_is_there"),
+        why="Each of them is a kind that the server serves.",
+        remains="Read all of them.",
     ),
     Right(
         role=CLUSTER_ROLE,
         group=_CORE,
         resources=["namespaces"],
-        verbs=[*_READ, "create", "patch", "delete"],
+        verbs=[*READ, "create", "patch", "delete"],
         place=Place(
             expression=f"variables.name.startsWith('{NAMESPACE_PREFIX}') || request.operation == 'UPDATE'",
             words=f"{NAMESPACE_PREFIX}*; others may only be updated",
@@ -107,7 +119,7 @@ RIGHTS: Sequence[Right] = (
         role=CLUSTER_ROLE,
         group=_CORE,
         resources=["secrets"],
-        verbs=[*_READ, "create", "patch", "delete"],
+        verbs=[*READ, "create", "patch", "delete"],
         names=[VALUES_SECRET],
         place=places.named(VALUES_SECRET),
         limits=[limits.secret_type("Opaque")],
@@ -130,7 +142,7 @@ RIGHTS: Sequence[Right] = (
         role=CLUSTER_ROLE,
         group=_CORE,
         resources=["serviceaccounts"],
-        verbs=[*_READ, "create", "patch", "delete"],
+        verbs=[*READ, "create", "patch", "delete"],
         place=places.in_tenants("variables.name == variables.namespaceName", "the one with the name of its namespace,"),
         limits=limits.service_account_limits(),
         why="Each tenant has a ServiceAccount, to which the tenants below it grant access.",
@@ -140,17 +152,17 @@ RIGHTS: Sequence[Right] = (
         role=CLUSTER_ROLE,
         group=_CORE,
         resources=["resourcequotas"],
-        verbs=[*_READ, "create", "patch", "delete"],
-        names=[QUOTA_NAME],
-        place=places.named(QUOTA_NAME),
-        why="`spec.resourceQuotas` of a Tenant.",
+        verbs=[*READ, "create", "patch", "delete"],
+        names=[QUOTA_NAME, POOL_NAME],
+        place=places.named(QUOTA_NAME, POOL_NAME),
+        why="`spec.resourceQuotas` of a Tenant, and its part of what its ancestors declare.",
         remains="Lift or tighten the quotas of tenants.",
     ),
     Right(
         role=CLUSTER_ROLE,
         group=_CORE,
         resources=["limitranges"],
-        verbs=[*_READ, "create", "patch", "delete"],
+        verbs=[*READ, "create", "patch", "delete"],
         names=[LIMIT_RANGE_NAME],
         place=places.named(LIMIT_RANGE_NAME),
         why="Containers without limits must be able to start in a tenant with a quota.",
@@ -158,9 +170,31 @@ RIGHTS: Sequence[Right] = (
     ),
     Right(
         role=CLUSTER_ROLE,
+        group=_CORE,
+        resources=["configmaps"],
+        verbs=["list", "watch"],
+        names=[CONFIGMAP],
+        why="Older versions of Cozystack have the platform's host and the ratios of limits to requests there.",
+        remains="Read the ConfigMaps of this name.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group=PACKAGES.group,
+        resources=[PACKAGES.plural],
+        verbs=["list", "watch"],
+        names=[PACKAGE],
+        proofs={
+            "watch": "tests/e2e/tenants/test_platform_package.py::"
+            "test_the_package_of_the_platform_changes_settings_without_a_restart"
+        },
+        why="The settings of the platform are in this Package.",
+        remains="Read it.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
         group=_RBAC,
         resources=["rolebindings"],
-        verbs=[*_READ, "create", "patch", "delete"],
+        verbs=[*READ, "create", "patch", "delete"],
         place=places.in_tenants(),
         limits=limits.role_binding_limits(),
         why=f"The groups and accounts of a tenant and its ancestors are bound to {ROLES[0]} and {ROLES[0]}:* in its "
@@ -182,7 +216,7 @@ RIGHTS: Sequence[Right] = (
         role=CLUSTER_ROLE,
         group=_RBAC,
         resources=["roles"],
-        verbs=[*_READ, "create", "patch", "delete"],
+        verbs=[*READ, "create", "patch", "delete"],
         place=places.in_tenants(f"variables.name.startsWith('{SELF_ROLE_PREFIX}')", f"{SELF_ROLE_PREFIX}*"),
         limits=limits.role_limits(),
         why="A Role lets the people of a tenant see their own Tenant, which lies in the parent's Namespace. Visibility "
@@ -193,8 +227,8 @@ RIGHTS: Sequence[Right] = (
         role=CLUSTER_ROLE,
         group=GROUP,
         resources=["tenants"],
-        verbs=_READ,
-        proofs=dict.fromkeys(_READ, f"{_PRIVILEGE}::test_roles_need_the_rights_that_they_give"),
+        verbs=READ,
+        proofs=dict.fromkeys(READ, f"{_PRIVILEGE}::test_roles_need_the_rights_that_they_give"),
         why="Kubernetes lets an account write a Role only if it has the rights in it. The server never reads Tenants "
         "through its API.",
         remains="Read all Tenants, which it can do as HelmReleases anyway.",
@@ -203,7 +237,7 @@ RIGHTS: Sequence[Right] = (
         role=CLUSTER_ROLE,
         group=_OURS,
         resources=["tenantgateways"],
-        verbs=[*_READ, "create", "patch", "delete"],
+        verbs=[*READ, "create", "patch", "delete"],
         place=places.named(TENANTGATEWAY_NAME),
         why="A tenant with its own Gateway has a TenantGateway.",
         remains="Change which hostnames and certificates the Gateways of tenants have, and take Gateways from them.",
@@ -225,55 +259,25 @@ RIGHTS: Sequence[Right] = (
         remains="Nothing: the subresource does not exist.",
         proofs=_OWNED_OBJECTS,
     ),
-    Right(
-        role=CLUSTER_ROLE,
-        group=_GATEWAY_API,
-        resources=["gateways", "httproutes"],
-        verbs=[*_READ, "create", "patch"],
-        place=places.OWNED_BY_TENANTGATEWAY,
-        limits=[limits.owner_stays()],
-        proofs=_READ_AGAIN,
-        why="A TenantGateway owns a Gateway and a route that redirects to HTTPS. Hostnames of routes decide which "
-        "listeners the Gateway has.",
-        remains="Change the Gateways of tenants: their listeners, and with them who receives their traffic. Create "
-        "Gateways and routes anywhere, but only with a TenantGateway as their owner: if it does not exist, they are "
-        "garbage at once.",
-    ),
-    Right(
-        role=CLUSTER_ROLE,
-        group=_CERT_MANAGER,
-        resources=["issuers", "certificates"],
-        verbs=[*_READ, "create", "patch", "delete"],
-        place=places.OWNED_BY_TENANTGATEWAY,
-        limits=[limits.owner_stays()],
-        proofs=_READ_AGAIN,
-        why="A TenantGateway owns an Issuer and Certificates. Those that it no longer needs are deleted.",
-        remains="Let cert-manager request certificates for the hosts of tenants, and write them into Secrets next to "
-        "the Certificate. It cannot read these Secrets.",
-    ),
-    Right(
-        role=CLUSTER_ROLE,
-        group=_GATEWAY_API,
-        resources=["tlsroutes"],
-        verbs=["list", "watch"],
-        why="Hostnames of routes decide which listeners a Gateway has.",
-        remains="Read all of them.",
-    ),
-    Right(
-        role=CLUSTER_ROLE,
-        group=_GATEWAY_API,
-        resources=["httproutes/status", "tlsroutes/status"],
-        verbs=["patch"],
-        limits=[limits.route_status_limit()],
-        why="Conditions on routes report contested hostnames.",
-        remains="Show wrong conditions under our name.",
-    ),
+    *gateway_rights(CLUSTER_ROLE),
+    *isolation_rights(CLUSTER_ROLE),
+    *projection_rights(CLUSTER_ROLE),
     Right(
         role=CLUSTER_ROLE,
         group=_CORE,
         resources=["services"],
-        verbs=_READ,
-        why="The status of a Tenant counts external addresses. Webhooks are called at Services.",
+        verbs=READ,
+        why="The status of a Tenant counts external addresses. Webhooks are called at Services. A "
+        "route is told that its references are permitted only if the Services exist.",
+        remains="Read all of them.",
+    ),
+    Right(
+        role=CLUSTER_ROLE,
+        group="networking.k8s.io",
+        resources=["ingresses"],
+        verbs=["list", "watch"],
+        why="While Gateways are off, Ingresses publish the platform's services. The publishing guard names those that "
+        "nothing publishes.",
         remains="Read all of them.",
     ),
     Right(
@@ -285,7 +289,7 @@ RIGHTS: Sequence[Right] = (
             "watch": "tests/e2e/tenants/test_workload_monitors.py::"
             "test_workload_monitors_determine_the_workloads_ready_condition"
         },
-        why="The status of a Tenant includes the state of its workloads.",
+        why="The status of a Tenant or an application includes the state of its workloads.",
         remains="Read all of them.",
     ),
     Right(
@@ -354,6 +358,20 @@ RIGHTS: Sequence[Right] = (
         "store two Tenants that exclude each other.",
     ),
     Right(
+        role=KEPT_FORMS_ROLE,
+        group=_CORE,
+        resources=["configmaps"],
+        verbs=["list", "watch", "create", "patch"],
+        names=[KEPT_FORMS],
+        place=places.at_home(KEPT_FORMS),
+        proofs=dict.fromkeys(
+            ("list", "watch", "create", "patch"),
+            f"{_KINDS}::test_a_changed_schema_applies_to_what_is_stored_and_a_bad_one_does_not",
+        ),
+        why="A kind is served in its last good form, also after a restart. That form is kept in this ConfigMap.",
+        remains="Let a kind be served in an earlier or another form while its ApplicationDefinition cannot be served.",
+    ),
+    Right(
         role=DELEGATOR,
         group="authentication.k8s.io",
         resources=["tokenreviews"],
@@ -373,7 +391,7 @@ RIGHTS: Sequence[Right] = (
         role=AUTHENTICATION_READER,
         group=_CORE,
         resources=["configmaps"],
-        verbs=_READ,
+        verbs=READ,
         names=[NAME],
         why="The CAs of clients and of the aggregator are there.",
         remains="Read these CAs, which are public.",

@@ -11,12 +11,17 @@ from apiserver.meta.resource import Object
 from registry.rbac.role_index import RbacRule, to_policy_rule
 from tenant_apiserver.least_privilege.right import Right, Role
 
+COMPONENT_LABELS = {"app.kubernetes.io/part-of": "tenant-apiserver"}
+"""By which an installation is removed. In the base, kustomize adds it; a component that let it do so would also label
+what else its user builds, such as the roles of tenants' people, which must stay."""
 _WIDTH = 118
 
 
 def render_role(role: Role, rights: Sequence[Right]) -> str:
     """The YAML of one role, with its rows of the table."""
     metadata: Object = {"name": role.name} | ({"namespace": role.namespace} if role.namespace else {})
+    if role.component:
+        metadata["labels"] = COMPONENT_LABELS
     kind = "Role" if role.namespace else "ClusterRole"
     head = yaml.safe_dump(
         {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata}, sort_keys=False

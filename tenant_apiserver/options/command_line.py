@@ -7,21 +7,27 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from apiserver.storage.event_history import HistoryLimits
+from registry.application.convert import ReleaseDefaults
+from tenant_apiserver.options.flag import Flag, attribute_of, variable_of
 from tenant_apiserver.options.flag_values import (
     CONTROLLERS,
     address,
     boolean,
     controllers,
+    count,
     directory,
     duration,
+    go_duration,
     hostname,
     names,
+    new_file,
+    new_file_or_standard_output,
     one_of,
     port,
     positive,
@@ -30,8 +36,16 @@ from tenant_apiserver.options.flag_values import (
     verbosity,
     writable_file,
 )
-
-ENVIRONMENT_PREFIX = "TENANT_APISERVER_"
+from tenant_apiserver.options.lifecycle import (
+    BACK,
+    PREFLIGHT,
+    REPLACE,
+    UNINSTALL,
+    BackOptions,
+    MoveOptions,
+    PreflightOptions,
+    UninstallOptions,
+)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -39,137 +53,126 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}\n")
 
 
-@dataclass(frozen=True, slots=True)
-class _Flag:
-    name: str
-    parse: Callable[[str], Any]
-    default: Any
-    help: str
-    boolean: bool = False
-    deprecated_name: str = ""
-
-    @property
-    def variable(self) -> str:
-        return _variable(self.name)
-
-    @property
-    def help_text(self) -> str:
-        """The help, with the default unless the help itself says it or there is none."""
-        shown = str(self.default).lower() if self.boolean else self.default
-        has_default = isinstance(shown, str | int | Path) and shown != "" and "default" not in self.help
-        return (
-            f"{self.help} (default: {shown}) [${self.variable}]" if has_default else f"{self.help} [${self.variable}]"
-        )
-
-    @property
-    def names(self) -> Sequence[str]:
-        """The current name, then the deprecated one if there is any."""
-        return (self.name, self.deprecated_name) if self.deprecated_name else (self.name,)
-
-
-def _variable(name: str) -> str:
-    return ENVIRONMENT_PREFIX + _attribute(name).upper()
-
-
-def _attribute(name: str) -> str:
-    return name.lstrip("-").replace("-", "_")
-
-
+_DEFAULTS = ReleaseDefaults()
 _VERBOSITY = "log verbosity: 0 warnings and errors, 1 also start and stop, 3 also every request, 4 also debug messages"
 _COMMON = (
-    _Flag("--secure-port", port, 8443, "port to listen on, HTTPS"),
-    _Flag("--root-host", hostname, "example.org", "domain of the root tenant"),
-    _Flag(
+    Flag("--secure-port", port, 8443, "port to listen on, HTTPS"),
+    Flag("--root-host", hostname, "example.org", "domain of the root tenant"),
+    Flag(
         "--controllers",
         controllers,
         CONTROLLERS,
         "controllers to run: '*' (default), 'none' or a list of " + ", ".join(CONTROLLERS),
     ),
-    _Flag("--config", readable_file, None, "YAML file with the platform settings, reloaded when it changes"),
-    _Flag("--max-requests-inflight", positive, 600, "maximum of concurrent requests, watches excluded; others get 429"),
-    _Flag("--audit-log-path", writable_file, None, "file for the audit log at level Metadata; '-' for standard output"),
-    _Flag(
+    Flag("--config", readable_file, None, "YAML file with the platform settings, reloaded when it changes"),
+    Flag("--max-requests-inflight", positive, 600, "maximum of concurrent requests, watches excluded; others get 429"),
+    Flag("--audit-log-path", writable_file, None, "file for the audit log at level Metadata; '-' for standard output"),
+    Flag(
         "--tls-transport",
         one_of("openssl", "asyncio"),
         "openssl",
         "TLS implementation: openssl, or asyncio as the fallback",
     ),
-    _Flag(
+    Flag(
         "--watch-history-size",
         size,
         HistoryLimits().size,
         "memory for past changes, from which watches and paged lists resume, such as 64Mi (the default is in bytes)",
     ),
-    _Flag("--log-format", one_of("text", "json"), "text", "log format: text or json"),
-    _Flag("-v", verbosity, 1, _VERBOSITY),
+    Flag("--log-format", one_of("text", "json"), "text", "log format: text or json"),
+    Flag("-v", verbosity, 1, _VERBOSITY),
+)
+_OF_SETTINGS = "of new applications (default: release.{} of the settings)"
+_HELMRELEASES = (
+    Flag("--helmrelease-interval", go_duration, "", f"spec.interval {_OF_SETTINGS.format('interval')}"),
+    Flag(
+        "--helmrelease-retry-interval", go_duration, "", f"time to the next try {_OF_SETTINGS.format('retryInterval')}"
+    ),
+    Flag(
+        "--helmrelease-install-timeout",
+        go_duration,
+        _DEFAULTS.install_timeout,
+        "timeout of installing new applications",
+    ),
+    Flag(
+        "--helmrelease-upgrade-timeout", go_duration, _DEFAULTS.upgrade_timeout, "timeout of upgrading new applications"
+    ),
+    Flag("--helmrelease-max-history", count, None, f"spec.maxHistory {_OF_SETTINGS.format('maxHistory')}"),
 )
 _TOLERATE = "start even if the cluster denies access to the CAs of clients and front proxies"
 _SERVE = (
-    _Flag("--bind-address", address, "0.0.0.0", "address to listen on"),
-    _Flag("--kubeconfig", readable_file, None, "kubeconfig of the cluster (default: in-cluster, then ~/.kube/config)"),
-    _Flag("--cert-dir", directory, None, "directory for a self-signed serving certificate and its CA"),
-    _Flag("--tls-cert-file", readable_file, None, "PEM file with the serving certificate and its intermediates"),
-    _Flag("--tls-private-key-file", readable_file, None, "private key of --tls-cert-file"),
-    _Flag("--service-name", str, "tenant-apiserver", "Service that the APIServices refer to"),
-    _Flag("--service-namespace", str, "cozy-system", "namespace of that Service, of the Lease and of the Secret"),
-    _Flag("--client-ca-file", readable_file, None, "CA of client certificates (default: from the cluster)"),
-    _Flag("--requestheader-client-ca-file", readable_file, None, "CA of front proxies (default: from the cluster)"),
-    _Flag("--requestheader-allowed-names", names, (), "common names of front proxies (default: any)"),
-    _Flag(
+    Flag("--bind-address", address, "0.0.0.0", "address to listen on"),
+    Flag("--kubeconfig", readable_file, None, "kubeconfig of the cluster (default: in-cluster, then ~/.kube/config)"),
+    Flag("--cert-dir", directory, None, "directory for a self-signed serving certificate and its CA"),
+    Flag("--tls-cert-file", readable_file, None, "PEM file with the serving certificate and its intermediates"),
+    Flag("--tls-private-key-file", readable_file, None, "private key of --tls-cert-file"),
+    Flag("--service-name", str, "tenant-apiserver", "Service that the APIServices refer to"),
+    Flag("--service-namespace", str, "cozy-system", "namespace of that Service, of the Lease and of the Secret"),
+    Flag("--client-ca-file", readable_file, None, "CA of client certificates (default: from the cluster)"),
+    Flag("--requestheader-client-ca-file", readable_file, None, "CA of front proxies (default: from the cluster)"),
+    Flag("--requestheader-allowed-names", names, (), "common names of front proxies (default: any)"),
+    Flag(
         "--requestheader-username-headers",
         names,
         ("X-Remote-User",),
         "headers with the user's name (default: X-Remote-User)",
     ),
-    _Flag("--requestheader-uid-headers", names, (), "headers with the user's uid"),
-    _Flag(
+    Flag("--requestheader-uid-headers", names, (), "headers with the user's uid"),
+    Flag(
         "--requestheader-group-headers",
         names,
         ("X-Remote-Group",),
         "headers with the user's groups (default: X-Remote-Group)",
     ),
-    _Flag(
+    Flag(
         "--requestheader-extra-headers-prefix",
         names,
         ("X-Remote-Extra-",),
         "prefixes of headers with extra attributes (default: X-Remote-Extra-)",
     ),
-    _Flag("--authentication-tolerate-lookup-failure", boolean, False, _TOLERATE, boolean=True),
-    _Flag(
+    Flag("--authentication-tolerate-lookup-failure", boolean, False, _TOLERATE, boolean=True),
+    Flag(
         "--cluster-outage-tolerance",
         duration,
         300.0,
         "how long cached decisions on tokens and access stay valid while the cluster is unreachable (default: 5m)",
         deprecated_name="--host-outage-tolerance",
     ),
-    _Flag(
+    Flag(
         "--leader-elect",
         boolean,
         True,
         "run controllers on one replica at a time, and share claims to hosts and quotas; false if this is the only one",
         boolean=True,
     ),
-    _Flag(
+    Flag(
         "--visibility",
         one_of("rbac", "reviews"),
         "rbac",
         "what decides who sees a tenant: rbac (RBAC objects) or reviews (access reviews of the cluster)",
     ),
+    Flag("--shadow", boolean, False, "only read: every write gets 405; needs --cert-dir or a file", boolean=True),
 )
 _STANDALONE = (
-    _Flag("--bind-address", address, "127.0.0.1", "address to listen on, which is also put into the certificate"),
-    _Flag("--data-dir", directory, Path("data"), "directory for the database, the PKI and the kubeconfig"),
+    Flag("--bind-address", address, "127.0.0.1", "address to listen on, which is also put into the certificate"),
+    Flag("--data-dir", directory, Path("data"), "directory for the database, the PKI and the kubeconfig"),
 )
 _KUBECONFIG = (
-    _Flag("--data-dir", directory, Path("data"), "data directory of the standalone server"),
-    _Flag("--user", str, "", "name of the user"),
-    _Flag("--groups", names, (), "groups of the user, comma-separated"),
-    _Flag("--server", str, "", "URL of the server (default: the one in the data directory's kubeconfig)"),
-    _Flag("--output", Path, None, "file to write (default: standard output)"),
+    Flag("--data-dir", directory, Path("data"), "data directory of the standalone server"),
+    Flag("--user", str, "", "name of the user"),
+    Flag("--groups", names, (), "groups of the user, comma-separated"),
+    Flag("--server", str, "", "URL of the server (default: the one in the data directory's kubeconfig)"),
+    Flag("--output", new_file_or_standard_output, None, "file to write; '-', the default, is standard output"),
 )
+_RENDER = (
+    Flag("--config", readable_file, None, "YAML file with the platform settings (default: the defaults of all)"),
+    Flag("--root-host", hostname, "example.org", "domain of the root tenant, unless the file has publishing.host"),
+    Flag("--tlsroute-version", one_of("v1", "v1alpha3", "v1alpha2"), "v1", "version of TLSRoutes to print"),
+)
+_RENDERABLE = ("platform-routes",)
 _BACKUP = (
-    _Flag("--data-dir", directory, Path("data"), "data directory of the standalone server, which may be running"),
-    _Flag("--to", Path, None, "file to write; an existing one is replaced"),
+    Flag("--data-dir", directory, Path("data"), "data directory of the standalone server, which may be running"),
+    Flag("--to", new_file, None, "file to write; an existing one is replaced"),
 )
 
 
@@ -188,6 +191,11 @@ class CommonOptions:
     watch_history_size: int
     log_format: str
     v: int
+    helmrelease_interval: str
+    helmrelease_retry_interval: str
+    helmrelease_install_timeout: str
+    helmrelease_upgrade_timeout: str
+    helmrelease_max_history: int | None
     deprecations: tuple[str, ...] = ()
     """A log line for each deprecated flag or environment variable that is set."""
 
@@ -211,6 +219,7 @@ class ServeOptions(CommonOptions):
     cluster_outage_tolerance: float
     leader_elect: bool
     visibility: str
+    shadow: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,22 +242,52 @@ class BackupOptions:
     to: Path | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderOptions:
+    """`what` is one of the renderable things."""
+
+    what: str
+    config: Path | None
+    root_host: str
+    tlsroute_version: str
+
+
 @dataclass(frozen=True, slots=True)
 class VersionOptions:
     pass
 
 
-Options = ServeOptions | StandaloneOptions | KubeconfigOptions | BackupOptions | VersionOptions
+Options = (
+    ServeOptions
+    | StandaloneOptions
+    | KubeconfigOptions
+    | BackupOptions
+    | RenderOptions
+    | PreflightOptions
+    | MoveOptions
+    | BackOptions
+    | UninstallOptions
+    | VersionOptions
+)
 
-_COMMANDS: Mapping[str, tuple[str, type[Any], tuple[_Flag, ...]]] = {
-    "serve": ("serve Tenants behind the API of a Kubernetes cluster", ServeOptions, (*_COMMON, *_SERVE)),
+_COMMANDS: Mapping[str, tuple[str, type[Any], tuple[Flag, ...]]] = {
+    "serve": (
+        "serve Tenants behind the API of a Kubernetes cluster",
+        ServeOptions,
+        (*_COMMON, *_HELMRELEASES, *_SERVE),
+    ),
     "standalone": (
         "serve Tenants with an embedded cluster, for evaluation and development",
         StandaloneOptions,
-        (*_COMMON, *_STANDALONE),
+        (*_COMMON, *_HELMRELEASES, *_STANDALONE),
     ),
     "kubeconfig": ("issue a kubeconfig for a user of the embedded cluster", KubeconfigOptions, _KUBECONFIG),
     "backup": ("copy the data of a standalone server into one file", BackupOptions, _BACKUP),
+    "render": ("print what the controllers would write with some settings", RenderOptions, _RENDER),
+    "preflight": ("say what a step would change on a live cluster, and break", PreflightOptions, PREFLIGHT),
+    "replace": ("move the APIServices of cozystack-api to this server", MoveOptions, REPLACE),
+    "back": ("move these APIServices back again", BackOptions, BACK),
+    "uninstall": ("remove the server; its tenants stay", UninstallOptions, UNINSTALL),
     "version": ("print the version", VersionOptions, ()),
 }
 
@@ -259,6 +298,8 @@ def parse_command_line(arguments: Sequence[str], environment: Mapping[str, str])
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser, required=True)
     for name, (summary, _, flags) in _COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+        if name == "render":
+            command.add_argument("what", choices=_RENDERABLE, help="objects to print")
         for flag in flags:
             _add(command, flag)
     namespace, unknown = parser.parse_known_args(arguments)
@@ -268,7 +309,11 @@ def parse_command_line(arguments: Sequence[str], environment: Mapping[str, str])
     prog = f"tenant-apiserver {name}"
     if unknown:
         _fail(prog, f"unrecognized arguments: {' '.join(unknown)}")
-    values = {_attribute(flag.name): _value(prog, flag, parsed, environment) for flag in flags}
+    values = {flag.field: _value(prog, flag, parsed, environment) for flag in flags}
+    if "what" in parsed:
+        values["what"] = parsed["what"]
+    if values.get("shadow"):
+        values |= {"controllers": (), "leader_elect": False}
     chosen: Options = options(**values)
     if problem := _inconsistency(chosen):
         _fail(prog, problem)
@@ -277,7 +322,7 @@ def parse_command_line(arguments: Sequence[str], environment: Mapping[str, str])
     return chosen
 
 
-def _add(command: argparse.ArgumentParser, flag: _Flag) -> None:
+def _add(command: argparse.ArgumentParser, flag: Flag) -> None:
     for name in flag.names:
         help_text = flag.help_text if name == flag.name else argparse.SUPPRESS
         if flag.boolean:
@@ -286,11 +331,11 @@ def _add(command: argparse.ArgumentParser, flag: _Flag) -> None:
             command.add_argument(name, default=None, help=help_text)
 
 
-def _value(prog: str, flag: _Flag, arguments: Mapping[str, str | None], environment: Mapping[str, str]) -> Any:
+def _value(prog: str, flag: Flag, arguments: Mapping[str, str | None], environment: Mapping[str, str]) -> Any:
     """A flag takes precedence over an environment variable. If a current and a deprecated name of the same sort are
     set, their values must be equal."""
-    by_flag = {name: arguments[_attribute(name)] for name in flag.names}
-    by_variable = {f"${_variable(name)}": environment.get(_variable(name)) for name in flag.names}
+    by_flag = {name: arguments[attribute_of(name)] for name in flag.names}
+    by_variable = {f"${variable_of(name)}": environment.get(variable_of(name)) for name in flag.names}
     for texts in (by_flag, by_variable):
         values = {source: _parse(prog, flag, source, text) for source, text in texts.items() if text is not None}
         if values:
@@ -306,7 +351,7 @@ def _agreed_value(prog: str, texts: Mapping[str, str | None], values: Mapping[st
     return value
 
 
-def _parse(prog: str, flag: _Flag, source: str, text: str) -> Any:
+def _parse(prog: str, flag: Flag, source: str, text: str) -> Any:
     try:
         return flag.parse(text)
     except ValueError as error:
@@ -314,14 +359,14 @@ def _parse(prog: str, flag: _Flag, source: str, text: str) -> Any:
 
 
 def _deprecations(
-    flags: Sequence[_Flag], arguments: Mapping[str, str | None], environment: Mapping[str, str]
+    flags: Sequence[Flag], arguments: Mapping[str, str | None], environment: Mapping[str, str]
 ) -> Iterator[str]:
     for flag in flags:
         if not flag.deprecated_name:
             continue
-        if arguments[_attribute(flag.deprecated_name)] is not None:
+        if arguments[attribute_of(flag.deprecated_name)] is not None:
             yield f"{flag.deprecated_name} is deprecated: use {flag.name}"
-        if (variable := _variable(flag.deprecated_name)) in environment:
+        if (variable := variable_of(flag.deprecated_name)) in environment:
             yield f"${variable} is deprecated: use ${flag.variable}"
 
 
@@ -331,6 +376,8 @@ def _inconsistency(options: Options) -> str:
             return "--tls-cert-file and --tls-private-key-file must be set together"
         if options.requestheader_allowed_names and options.requestheader_client_ca_file is None:
             return "--requestheader-allowed-names needs --requestheader-client-ca-file"
+        if options.shadow and options.tls_cert_file is None and options.cert_dir is None:
+            return "--shadow needs --cert-dir or --tls-cert-file: it stores no certificate in the cluster"
     if isinstance(options, KubeconfigOptions) and not options.user:
         return "--user is required"
     if isinstance(options, BackupOptions) and options.to is None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from registry.application.go_duration import canonical_duration
 from registry.names import host_errors
 
 CONTROLLERS = ("tenant", "root-tenant", "tenantgateway")
@@ -52,6 +53,20 @@ def duration(text: str) -> float:
     return sum(int(match["number"]) * _SECONDS[match["unit"]] for match in _DURATION.finditer(text))
 
 
+def go_duration(text: str) -> str:
+    """Returns the duration as Flux writes it: 5m0s for 5m."""
+    found = canonical_duration(text)
+    if found == "0s":
+        raise ValueError("must be longer than 0")
+    return found
+
+
+def count(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise ValueError("must be a number of at least 0")
+    return int(text)
+
+
 def size(text: str) -> int:
     """Parses a quantity such as 64Mi, 512Ki or 1000000 into bytes."""
     match = _SIZE.fullmatch(text)
@@ -79,6 +94,21 @@ def writable_file(text: str) -> Path | None:
     if text != "-" and not path.parent.is_dir():
         raise ValueError("its directory does not exist")
     return path
+
+
+def new_file(text: str) -> Path:
+    if text == "-":
+        raise ValueError("must be a file, as a backup is not written to standard output")
+    if not text:
+        raise ValueError("must be the path of a file")
+    return Path(text)
+
+
+def new_file_or_standard_output(text: str) -> Path | None:
+    """None is standard output."""
+    if not text:
+        raise ValueError("must be the path of a file, or '-' for standard output")
+    return None if text == "-" else Path(text)
 
 
 def hostname(text: str) -> str:

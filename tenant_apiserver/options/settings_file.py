@@ -1,33 +1,22 @@
 """Loads the file of platform settings at the start, and reloads it when it changes.
 
-Errors name the key. The log and readyz show them, so they quote nothing of the file except keys and values.
+The log and readyz show its errors, so they quote nothing of the file except keys and values.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-from pydantic import ValidationError
 
 from apiserver.serializer.yaml import decode_yaml
-from controller.platform.settings import WRONG_KEY, PlatformSettings, ReloadableSettings
+from controller.platform.documents import settings_from
+from controller.platform.settings import PlatformSettings, ReloadableSettings
 
 _logger = logging.getLogger(__name__)
 # A mounted file is replaced through a symlink, an edited one by a rename: only comparing contents is reliable.
 _POLL_SECONDS = 1.0
 _MAX_NESTING = 100
-_MESSAGES = {
-    "extra_forbidden": "is not a known key",
-    "model_type": "must be a mapping",
-    "dict_type": "must be a mapping",
-    "mapping_type": "must be a mapping",
-    "tuple_type": "must be a list",
-    "missing": "must be set",
-}
 
 
 def load_settings(path: Path | None) -> PlatformSettings:
@@ -48,19 +37,7 @@ def parse_settings(content: bytes) -> PlatformSettings:
     if duplicates:
         # a repeated section would silently replace the first one
         raise ValueError("; ".join(duplicates))
-    try:
-        return PlatformSettings.model_validate(document)
-    except ValidationError as error:
-        messages = [_format_error(each) for each in error.errors(include_url=False, include_input=False)]
-        raise ValueError("; ".join(messages)) from error
-
-
-def _format_error(error: Mapping[str, Any]) -> str:
-    key = ".".join(map(str, error["loc"])) or "the document"
-    if error["type"] == WRONG_KEY:
-        return f"{key}.{error['msg']}"
-    message = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be", 1)
-    return f"{key}: {_MESSAGES.get(error['type'], message)}"
+    return settings_from(document)
 
 
 class SettingsFile:

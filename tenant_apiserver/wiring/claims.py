@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,10 +22,14 @@ from admission.tenant.claims.metrics import ClaimMetrics
 from admission.tenant.claims.own_events import OwnEvents, verdict_on
 from admission.tenant.claims.parent_locks import ParentLocks
 from admission.tenant.claims.tenant_deleter import TenantDeleter
+from admission.tenant.claims.unconfirmed_writes import UnconfirmedWrites
 from admission.tenant.claims.withdrawal import Withdrawal
+from admission.tenant.claims.write_history import WriteHistory
+from admission.tenant.quota_ledger import NamespaceUsage, no_usage
+from apiserver.meta.resource import Key
 from apiserver.storage.watch_cache import WatchCache
+from registry.application.release_backend import ReleaseBackend
 from registry.cluster.interface import ClusterClient
-from registry.generic.backend import Backend
 from registry.tenant.tree import TenantTree
 from registry.tenant.watch_feed import TenantFeed
 
@@ -42,24 +46,36 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TenantState:
-    """The state that a replica judges by. `caches` are those that `tree` is made of."""
+class ReplicaState:
+    """The state that a replica judges by. `caches` are those that `tree` is made of, and `usage` returns what is used
+    in a namespace."""
 
     cluster: ClusterClient
     cache: WatchCache
     tree: TenantTree
     feed: TenantFeed
     caches: CompleteCaches
+    usage: NamespaceUsage = no_usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """The Backend of Tenants, and the tasks that must run for it, by name. `may_be_withdrawn` returns True for a Tenant
+    that no controller may act on yet."""
+
+    backend: ClaimingBackend
+    tasks: Mapping[str, Callable[[], Awaitable[None]]]
+    may_be_withdrawn: Callable[[Key], bool]
 
 
 def claiming_backend(
-    backend: Backend, state: TenantState, replica: Replica, *, plugins: Sequence[ValidatingPlugin]
-) -> tuple[ClaimingBackend, Callable[[], Awaitable[None]]]:
-    """The Backend around `backend`, and a task that must run for it."""
+    backend: ReleaseBackend, state: ReplicaState, replica: Replica, *, plugins: Sequence[ValidatingPlugin]
+) -> Claims:
+    """The Backend around `backend`."""
     cluster, cache, tree = state.cluster, state.cache, state.tree
     metrics, clock = ClaimMetrics(replica.metrics), replica.clock
     known = KnownClaims(holder=replica.identity, find=tree.get, clock=clock)
-    judge = Judge(tree=tree, cache=cache, caches=state.caches, known=known, cluster=cluster)
+    judge = Judge(tree=tree, cache=cache, caches=state.caches, known=known, cluster=cluster, usage=state.usage)
     lease = ClaimLease(cluster=cluster, namespace=replica.namespace)
     writer = LeaseWriter(lease=lease, known=known, judge=judge, metrics=metrics)
     # a claim to what has been created and deleted is over, but others no longer see that
@@ -67,15 +83,32 @@ def claiming_backend(
     marks = DeletionMarks(
         cluster=cluster, cache=cache, marks=state.feed.deletion_marks, holder=replica.identity, clock=clock
     )
-    locks, events = ParentLocks(), OwnEvents(cache=cache, is_complete=lambda: state.caches.complete)
+    locks, events = ParentLocks(), OwnEvents(cache=cache, caches=state.caches)
+    verdict = partial(verdict_on, tree=tree, is_marked=marks.is_marked)
+    withdrawal = Withdrawal(cluster=cluster, backend=backend, metrics=metrics)
+    unconfirmed = UnconfirmedWrites(
+        marks=state.feed.unconfirmed,
+        tree=tree,
+        caches=state.caches,
+        verdict=verdict,
+        history=WriteHistory(cluster=cluster, tree=tree),
+        withdrawal=withdrawal,
+        clock=clock,
+    )
+    cache.subscribe(unconfirmed.on_event)
     parts = ClaimingParts(
         register=ClaimRegister(known=known, judge=judge, writer=writer, metrics=metrics, clock=clock),
         events=events,
-        verdict=partial(verdict_on, tree=tree, is_marked=marks.is_marked),
+        verdict=verdict,
         deleter=TenantDeleter(tree=tree, cache=cache, events=events, marks=marks, locks=locks, caches=state.caches),
-        withdrawal=Withdrawal(cluster=cluster, backend=backend, metrics=metrics),
+        withdrawal=withdrawal,
+        unconfirmed=unconfirmed,
         locks=locks,
         plugins=plugins,
         resource=cache.resource,
     )
-    return ClaimingBackend(backend, parts), writer.run
+    return Claims(
+        backend=ClaimingBackend(backend, parts),
+        tasks={"claims": writer.run, "unconfirmed-writes": unconfirmed.run},
+        may_be_withdrawn=unconfirmed.may_be_withdrawn,
+    )

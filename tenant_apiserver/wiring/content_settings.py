@@ -16,5 +16,6 @@ def content_settings(settings: SettingsSource, tree: TenantTree) -> ContentSetti
             "default": settings.current.tenants.limit_range.default,
             "defaultRequest": settings.current.tenants.limit_range.default_request,
         },
+        pool=lambda: settings.current.quotas.pool,
         tenantgateway=lambda apex: tenantgateway_spec(settings.current, apex),
     )

@@ -9,23 +9,32 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from apiserver.meta.resource import Key
+from apiserver.meta.resource import Key, Object
 from apiserver.metrics import Metrics
+from controller.platform.package import PACKAGES
 from controller.platform.settings import SettingsSource
+from controller.platform.sources import PlatformSources
+from controller.publishing.guard import PublishingGuard
 from controller.runtime.apply import ClusterWriter
-from controller.runtime.event_recorder import EventRecorder, Recorder
+from controller.runtime.event_recorder import EventRecorder, Recorder, Regarding
 from controller.runtime.leader_election import Candidate, LeaderElector
 from controller.runtime.manager import Controller, ControllerManager, Runnable
 from controller.runtime.workqueue import WorkQueue
 from controller.runtime.workqueue_metrics import WorkQueueMetrics
-from controller.runtime.write_gate import LeaseGate, OpenGate
+from controller.runtime.write_gate import LeaseGate, OpenGate, WriteGate
+from controller.tenant.isolation.model import ClusterNetworks
+from controller.tenant.platform_settings_step import deletion_event
 from controller.tenant.root import ROOT, RootEventHandler, RootReconciler
 from registry.cluster.informer import Informer
 from registry.cluster.informer_factory import InformerFactory
 from registry.cluster.interface import ClusterClient
 from registry.tenantgateway.types import GROUP as GATEWAYS
+from tenant_apiserver.wiring.application_controllers import application_controllers
+from tenant_apiserver.wiring.applications import ApplicationApi
 from tenant_apiserver.wiring.gateway_controller import NAME as TENANT_GATEWAY
 from tenant_apiserver.wiring.gateway_controller import GatewayControllers
+from tenant_apiserver.wiring.platform_routes import platform_route_controller
+from tenant_apiserver.wiring.publishing import publishing_guard
 from tenant_apiserver.wiring.replica_identity import new_identity
 from tenant_apiserver.wiring.tenant_api import TenantApi
 from tenant_apiserver.wiring.tenant_controller import NAME as TENANT
@@ -40,12 +49,17 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerContext:
-    """The dependencies of all controllers."""
+    """The dependencies of all controllers. `own_networks` are those of a cluster that knows them itself, `sources` the
+    parts of `settings`. `enforces_quotas` is False for a cluster that is known to enforce no ResourceQuotas."""
 
     cluster: ClusterClient
     tenants: TenantApi
     settings: SettingsSource
     metrics: Metrics
+    own_networks: ClusterNetworks | None = None
+    sources: PlatformSources | None = None
+    enforces_quotas: bool = True
+    applications: ApplicationApi | None = None
 
 
 class Controllers:
@@ -56,6 +70,7 @@ class Controllers:
 
     def __init__(self, context: ControllerContext, *, chosen: Sequence[str], lease_namespace: str = "") -> None:
         self._tenants = context.tenants
+        self._sources = context.sources
         gate = LeaseGate() if lease_namespace else None
         writer = ClusterWriter(cluster=context.cluster, gate=gate or OpenGate())
         queues = WorkQueueMetrics(context.metrics.registry)
@@ -65,16 +80,47 @@ class Controllers:
             controller=REPORTING_CONTROLLER,
             instance=socket.gethostname(),
         )
+        self.recorder: Recorder = recorder
+        """Writes Events while this replica leads."""
+        if context.sources is not None:
+            context.sources.subscribe_to_deletion(partial(_report_deletion, recorder, gate or OpenGate()))
+        self.publishing = _new_publishing_guard(context, self._informers) if TENANT in chosen else None
         constructors: dict[str, Callable[[ControllerContext, ClusterWriter, WorkQueueMetrics], Runnable]] = {
-            TENANT: partial(_new_tenant_controller, self._informers, recorder),
+            TENANT: partial(_new_tenant_controller, self._informers, recorder, self.publishing),
             ROOT_TENANT: root_controller,
             TENANT_GATEWAY: partial(_new_gateway_controllers, self._informers, recorder),
         }
         controllers = [new(context, writer, queues) for name, new in constructors.items() if name in chosen]
+        if self.publishing is not None:
+            controllers.append(
+                platform_route_controller(
+                    guard=self.publishing,
+                    cluster=context.cluster,
+                    settings=context.settings,
+                    informers=self._informers,
+                    writer=writer,
+                    queues=queues,
+                )
+            )
         self._elector = _elector(context.cluster, gate, lease_namespace) if gate is not None else None
-        self._manager = ControllerManager(controllers=[*controllers, recorder], elector=self._elector)
+        others: list[Runnable] = [recorder]
+        if context.applications is not None:
+            others += application_controllers(context.applications, self._informers, writer, queues)
+            context.applications.recorder = recorder
+            context.applications.leads = lambda: self.leads
+        self._manager = ControllerManager(controllers=[*controllers, *others], elector=self._elector)
         self._idle = not controllers
         self._chosen = frozenset(chosen)
+
+    @property
+    def informers(self) -> InformerFactory:
+        """The informers that only the controllers need."""
+        return self._informers
+
+    @property
+    def leads(self) -> bool:
+        """True while this process runs its controllers, or will as the only one."""
+        return not self._idle and (self._elector is None or self._elector.is_leader)
 
     @property
     def may_create_root(self) -> bool:
@@ -95,12 +141,29 @@ class Controllers:
             await _wait_for_discovery(self._informers)
             for informer in self._informers.all:
                 await _wait_until_synced(informer)
+            await self._tenants.ratios.known.wait()
+            if self._sources is not None:
+                # objects that were written with other settings would all be written again
+                await self._sources.known.wait()
             await self._manager.run()
+
+
+def _report_deletion(recorder: Recorder, gate: WriteGate, package: Object, changed: Sequence[str]) -> None:
+    """Every replica sees the deletion; the leader tells about it."""
+    if gate.is_open:
+        recorder.record(Regarding.of(PACKAGES, package), deletion_event(changed))
+
+
+def _new_publishing_guard(context: ControllerContext, informers: InformerFactory) -> PublishingGuard:
+    return publishing_guard(
+        tenants=context.tenants, settings=context.settings, informers=informers, registry=context.metrics.registry
+    )
 
 
 def _new_tenant_controller(
     informers: InformerFactory,
     recorder: Recorder,
+    publishing: PublishingGuard | None,
     context: ControllerContext,
     writer: ClusterWriter,
     queues: WorkQueueMetrics,
@@ -113,6 +176,10 @@ def _new_tenant_controller(
         writer=writer,
         queues=queues,
         recorder=recorder,
+        own_networks=context.own_networks,
+        problems=context.sources,
+        enforces_quotas=context.enforces_quotas,
+        publishing=publishing,
     )
 
 
@@ -168,7 +235,7 @@ def root_controller(context: ControllerContext, writer: ClusterWriter, queues: W
         cluster=context.cluster,
         tree=tenants.tree,
         namespaces=tenants.namespaces.store,
-        settings=lambda: context.settings.current.release.to_release_settings(),
+        settings=lambda: context.settings.current.release_settings(),
     )
     return Controller(name=ROOT_TENANT, queue=queue, reconciler=reconciler, initial_keys=lambda: (ROOT,), workers=1)
 

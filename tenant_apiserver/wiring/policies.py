@@ -85,8 +85,8 @@ class _ParamKindInformer:
         self._objects: _ParamInformer | None = None
 
     async def objects(self) -> _ParamInformer:
-        """The objects of the kind. If they are not there in time, raises ConfigurationError if they cannot be listed,
-        and TooManyRequests if they are still being listed: failurePolicy is for the former only. Raises
+        """Waits for the objects of the kind. After a time limit, raises ConfigurationError if they cannot be listed,
+        and TooManyRequests if they are still being listed: failurePolicy applies only to the former. Raises
         UnknownParamKind."""
         try:
             async with asyncio.timeout(_SYNC_SECONDS):
@@ -191,8 +191,8 @@ class ClusterPolicies:
         )
 
     def describe(self) -> str:
-        """Lists the policies whose expressions do not compile, without the expressions: whoever may get
-        /metrics sees the text in readyz."""
+        """Lists the policies whose expressions do not compile, without the expressions: readyz shows the text to
+        every user who may get /metrics."""
         broken = [f"{name} ({len(problems)})" for name, problems in self.source.problems.items()]
         return f"expressions that do not compile in: {', '.join(broken)}" if broken else ""
 

@@ -3,36 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from admission.chain import Chain, DurationObserver, Plugin, ValidatingPlugin
 from admission.complete_caches import CompleteCaches
 from admission.namespace_source import ClusterNamespaces, NamespaceSource
+from admission.tenant.cascade_notice import CascadeNotice
 from admission.tenant.disclosure import Disclosure
 from admission.tenant.plugins import tenant_plugins, tree_plugins
+from admission.tenant.quota_ledger import NamespaceUsage
+from admission.tenant.room_for_own_objects import RoomForOwnObjects
+from admission.tenant.unserved_flags import UnservedFlags
 from apiserver import rest
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.meta.resource import Key
 from apiserver.storage.event_history import HistoryLimits
 from apiserver.storage.watch_cache import WatchCache
 from controller.platform.settings import SettingsSource
+from registry.application.release_backend import ReleaseBackend
+from registry.application.release_cache import ReleaseCache, trim_release
 from registry.cluster.informer import Informer
-from registry.cluster.interface import HELMRELEASES, NAMESPACES, ClusterClient
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, RESOURCEQUOTAS, is_terminating
 from registry.generic.backend import Backend
 from registry.generic.store import ReadOnlyStatus, Store
 from registry.names import RELEASE_SELECTOR
-from registry.tenant.release_cache import ReleaseCache, trim_release
-from registry.tenant.storage import ReleaseBackend
+from registry.tenant.pool_quotas import POOL_NAME, KeptUntilGone, PoolQuotas
+from registry.tenant.storage import TenantBackend
 from registry.tenant.strategy import TenantStrategy
 from registry.tenant.tree import TenantTree
 from registry.tenant.watch_feed import TenantFeed
 from registry.tenantnamespace.convert import PLURAL, tenant_namespace_resource
 from registry.tenantnamespace.storage import TenantNamespaces
 from registry.tenantnamespace.watch_feed import TenantNamespaceFeed
-from tenant_apiserver.wiring.claims import Replica, TenantState, claiming_backend
+from tenant_apiserver.wiring.claims import Claims, Replica, ReplicaState, claiming_backend
 from tenant_apiserver.wiring.owner_references import owner_plugins
+from tenant_apiserver.wiring.platform_ratios import PlatformRatios, platform_ratios
 from tenant_apiserver.wiring.policies import DiscoverableCluster
 from tenant_apiserver.wiring.visibility import VisibilitySources, by_rbac, by_reviews
+
+
+@dataclass(frozen=True, kw_only=True)
+class TenantApiConfig:
+    """The parameters of `tenant_api`."""
+
+    cluster: DiscoverableCluster
+    settings: SettingsSource
+    root_host: str
+    """The domain of the root tenant if the settings have none."""
+    authorizer: Authorizer
+    """Decides about the requests, about the rights that some changes of Tenants need besides, and what refusals may
+    tell."""
+    observe: DurationObserver
+    cluster_admission: Callable[[NamespaceSource], Sequence[Plugin]]
+    """Returns the plugins that run after those of Tenants."""
+    admission_informers: Sequence[Informer]
+    """The informers whose caches the plugins of `cluster_admission` read."""
+    history: HistoryLimits = field(default_factory=HistoryLimits)
+    reviews: Authorizer | None = None
+    """Decides about visibility; without it the cluster's RBAC objects do."""
+    finalizer: bool = False
+    """Gives new Tenants a finalizer, which a running controller must remove when they are deleted."""
+    replica: Replica | None = None
+    """Without it, no other process may serve Tenants of the cluster."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,132 +75,187 @@ class TenantApi:
     admission: Chain
     namespace_storages: Mapping[str, rest.Storage]
     cache: WatchCache
-    namespace_cache: WatchCache
     tree: TenantTree
     releases: Informer
     namespaces: Informer
-    namespace_source: NamespaceSource
+    pool_quotas: PoolQuotas
+    ratios: PlatformRatios
+    platform_configmap: Informer
+    """One of `informers`. The ConfigMap that `ratios` handles."""
     visibility: VisibilitySources
+    informers: Sequence[Informer]
+    """All informers, with those of `releases` and `namespaces`."""
+    caches: Sequence[WatchCache]
+    """All watch caches, with `cache`."""
     tasks: Mapping[str, Callable[[], Awaitable[None]]]
     """Tasks besides the informers, by name; the caller runs them."""
-
-    @property
-    def informers(self) -> tuple[Informer, ...]:
-        return self.releases, self.namespaces, *self.visibility.informers
-
-    @property
-    def caches(self) -> tuple[WatchCache, ...]:
-        return self.cache, self.namespace_cache
+    may_be_withdrawn: Callable[[Key], bool]
+    """Returns True for a Tenant that no controller may act on yet, because another one may exclude it."""
 
 
-def tenant_api(
-    *,
-    cluster: DiscoverableCluster,
-    settings: SettingsSource,
-    root_host: str,
-    authorizer: Authorizer,
-    observe: DurationObserver,
-    cluster_admission: Callable[[NamespaceSource], Sequence[Plugin]],
-    admission_informers: Sequence[Informer],
-    history: HistoryLimits | None = None,
-    reviews: Authorizer | None = None,
-    finalizer: bool = False,
-    replica: Replica | None = None,
-) -> TenantApi:
-    """Builds the Tenant API over a cluster; the caller runs its informers.
+def tenant_api(config: TenantApiConfig) -> TenantApi:
+    """Builds the Tenant API over a cluster; the caller runs its informers."""
+    strategy = TenantStrategy()
+    watched = _watched(config, strategy)
+    quotas, pool_quotas = _pool_quotas(config.cluster, watched)
+    ratio_source, ratios = platform_ratios(config.cluster, config.settings, watched.tree)
+    stored = _release_backend(config, watched)
+    tree_rules = tree_plugins(
+        tree=watched.tree,
+        namespaces=watched.namespace_source,
+        finalizes=config.finalizer,
+        disclosure=_disclosure(config),
+        usage=pool_quotas.used,
+    )
+    claims = _claims(config, watched, stored, tree_rules, usage=pool_quotas.used)
+    backend: Backend = claims.backend if claims is not None else stored
+    store = Store(backend=backend, strategy=strategy, visibility=watched.visibility.tenants)
+    return TenantApi(
+        storages={"tenants": store, "tenants/status": ReadOnlyStatus(store)},
+        admission=Chain(_plugins(config, watched, stored, tree_rules), observe=config.observe),
+        namespace_storages={PLURAL: watched.tenant_namespaces},
+        cache=watched.cache,
+        tree=watched.tree,
+        releases=watched.releases,
+        namespaces=watched.namespaces,
+        pool_quotas=pool_quotas,
+        ratios=ratios,
+        platform_configmap=ratio_source,
+        visibility=watched.visibility,
+        informers=(watched.releases, watched.namespaces, quotas, ratio_source, *watched.visibility.informers),
+        caches=(watched.cache, watched.namespace_cache),
+        tasks=claims.tasks if claims is not None else {},
+        may_be_withdrawn=claims.may_be_withdrawn if claims is not None else lambda key: False,
+    )
 
-    `root_host` is the domain of the root tenant if the settings have none. `authorizer` decides about the requests,
-    about the rights that some changes of Tenants need besides, and what refusals may tell. The plugins of
-    `cluster_admission` run after those of Tenants, and read the caches of `admission_informers`. `reviews` decides
-    about visibility; without it the cluster's RBAC objects do. With `finalizer`, new Tenants get a finalizer, which a
-    running controller must remove when they are deleted. Without `replica`, no other process may serve Tenants of the
-    cluster.
-    """
-    strategy, limits = TenantStrategy(), history or HistoryLimits()
+
+def _disclosure(config: TenantApiConfig) -> Disclosure:
+    settings = config.settings
+    return Disclosure(config.authorizer, tells_amounts=lambda: settings.current.tenants.quota_messages == "amounts")
+
+
+def _plugins(
+    config: TenantApiConfig, watched: _Watched, stored: TenantBackend, tree_rules: Sequence[ValidatingPlugin]
+) -> Sequence[Plugin]:
+    informers = (watched.releases, watched.namespaces, *config.admission_informers)
+    plugins = tenant_plugins(
+        cache=watched.cache,
+        namespaces=watched.namespace_source,
+        caches=CompleteCaches([each.complete for each in informers]),
+        judging=tree_rules,
+        alone=config.replica is None,
+        owners=owner_plugins(
+            cluster=config.cluster,
+            authorizer=config.authorizer,
+            tenants=stored,
+            namespaces=watched.namespace_source,
+            visible_namespaces=watched.visibility.namespaces,
+        ),
+        notices=[
+            UnservedFlags(has_charts=lambda: config.settings.current.tenants.chart == "flux"),
+            CascadeNotice(),
+            RoomForOwnObjects(tree=watched.tree),
+        ],
+    )
+    return *plugins, *config.cluster_admission(watched.namespace_source)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Watched:
+    """The informers of HelmReleases and Namespaces, and the caches and indexes that they fill."""
+
+    cache: WatchCache
+    namespace_cache: WatchCache
+    tree: TenantTree
+    feed: TenantFeed
+    releases: Informer
+    namespaces: Informer
+    namespace_source: NamespaceSource
+    tenant_namespaces: TenantNamespaces
+    visibility: VisibilitySources
+
+
+def _watched(config: TenantApiConfig, strategy: TenantStrategy) -> _Watched:
+    cluster, settings, limits = config.cluster, config.settings, config.history
     namespace_cache = WatchCache(tenant_namespace_resource(), history=limits)
     cache = WatchCache(strategy.resource, history=limits)
-    tree = _tenant_tree(cache, settings, root_host)
-    visibility = _visibility(cluster, reviews, namespace_cache, tree)
+    tree = _tenant_tree(cache, settings, config.root_host)
+    visibility = _visibility(config, namespace_cache, tree)
     releases = Informer(cluster, HELMRELEASES, label_selector=RELEASE_SELECTOR, transform=trim_release)
     feed = TenantFeed(resource=strategy.resource, cache=cache, retry=releases.retry_now)
     releases.add_handler(feed)
     namespaces = Informer(cluster, NAMESPACES)
     namespace_feed = TenantNamespaceFeed(namespace_cache)
     namespaces.add_handler(namespace_feed)
-    tenant_namespaces = TenantNamespaces(cache=namespace_cache, feed=namespace_feed, visibility=visibility.namespaces)
-    source = ClusterNamespaces(cluster=cluster, lister=namespaces.store)
-    caches = CompleteCaches([each.complete for each in (releases, namespaces, *admission_informers)])
-    stored = _release_backend(cluster, cache, feed, releases, settings, finalizer=finalizer)
-    owners = owner_plugins(
-        cluster=cluster,
-        authorizer=authorizer,
-        tenants=stored,
-        namespaces=source,
-        visible_namespaces=visibility.namespaces,
-    )
-    disclosure = Disclosure(authorizer, tells_amounts=lambda: settings.current.tenants.quota_messages == "amounts")
-    judging = tree_plugins(tree=tree, namespaces=source, finalizes=finalizer, disclosure=disclosure)
-    plugins = tenant_plugins(
-        cache=cache, namespaces=source, caches=caches, judging=judging, alone=replica is None, owners=owners
-    )
-    state = TenantState(cluster=cluster, cache=cache, tree=tree, feed=feed, caches=CompleteCaches([releases.complete]))
-    backend, tasks = _shared_backend(stored, state, replica, judging)
-    store = Store(backend=backend, strategy=strategy, visibility=visibility.tenants)
-    return TenantApi(
-        storages={"tenants": store, "tenants/status": ReadOnlyStatus(store)},
-        admission=Chain((*plugins, *cluster_admission(source)), observe=observe),
-        namespace_storages={PLURAL: tenant_namespaces},
+    return _Watched(
         cache=cache,
         namespace_cache=namespace_cache,
-        visibility=visibility,
         tree=tree,
+        feed=feed,
         releases=releases,
         namespaces=namespaces,
-        namespace_source=source,
-        tasks=tasks,
+        namespace_source=ClusterNamespaces(cluster=cluster, lister=namespaces.store),
+        tenant_namespaces=TenantNamespaces(
+            cache=namespace_cache, feed=namespace_feed, visibility=visibility.namespaces
+        ),
+        visibility=visibility,
     )
 
 
-def _shared_backend(
-    stored: Backend, state: TenantState, replica: Replica | None, plugins: Sequence[ValidatingPlugin]
-) -> tuple[Backend, Mapping[str, Callable[[], Awaitable[None]]]]:
-    """The Backend of the store, and the tasks that it needs."""
-    if replica is None:
-        return stored, {}
-    backend, record = claiming_backend(stored, state, replica, plugins=plugins)
-    return backend, {"claims": record}
+def _pool_quotas(cluster: DiscoverableCluster, watched: _Watched) -> tuple[Informer, PoolQuotas]:
+    def is_being_deleted(namespace: str) -> bool:
+        tenant, found = watched.tree.by_namespace(namespace), watched.namespaces.store.get(Key("", namespace))
+        return (tenant is not None and tenant.terminating) or (found is not None and is_terminating(found))
+
+    handler = PoolQuotas(keeps=is_being_deleted)
+    watched.namespaces.add_handler(KeptUntilGone(handler))
+    informer = Informer(cluster, RESOURCEQUOTAS, field_selector=f"metadata.name={POOL_NAME}", store_objects=False)
+    informer.add_handler(handler)
+    return informer, handler
 
 
-def _release_backend(
-    cluster: ClusterClient,
-    cache: WatchCache,
-    feed: TenantFeed,
-    releases: Informer,
-    settings: SettingsSource,
+def _claims(
+    config: TenantApiConfig,
+    watched: _Watched,
+    stored: ReleaseBackend,
+    plugins: Sequence[ValidatingPlugin],
     *,
-    finalizer: bool,
-) -> ReleaseBackend:
-    return ReleaseBackend(
-        cluster=cluster,
-        cache=cache,
-        feed=feed,
-        releases=ReleaseCache(releases.store),
-        settings=lambda: replace(settings.current.release.to_release_settings(), finalizer=finalizer),
+    usage: NamespaceUsage,
+) -> Claims | None:
+    """None if no other process serves Tenants."""
+    if config.replica is None:
+        return None
+    state = ReplicaState(
+        cluster=config.cluster,
+        cache=watched.cache,
+        tree=watched.tree,
+        feed=watched.feed,
+        caches=CompleteCaches([watched.releases.complete]),
+        usage=usage,
+    )
+    return claiming_backend(stored, state, config.replica, plugins=plugins)
+
+
+def _release_backend(config: TenantApiConfig, watched: _Watched) -> TenantBackend:
+    return TenantBackend(
+        cluster=config.cluster,
+        cache=watched.cache,
+        feed=watched.feed,
+        releases=ReleaseCache(watched.releases.store),
+        settings=lambda: replace(config.settings.current.release_settings(), finalizer=config.finalizer),
     )
 
 
-def _visibility(
-    cluster: ClusterClient, reviews: Authorizer | None, namespaces: WatchCache, tree: TenantTree
-) -> VisibilitySources:
-    if reviews is None:
-        return by_rbac(cluster)
+def _visibility(config: TenantApiConfig, namespaces: WatchCache, tree: TenantTree) -> VisibilitySources:
+    if config.reviews is None:
+        return by_rbac(config.cluster, alone=config.replica is None)
 
     def own_tenants(visible: frozenset[str]) -> Iterator[Key]:
         found = (tree.by_namespace(namespace) for namespace in visible)
         return (tenant.key for tenant in found if tenant is not None)
 
     return by_reviews(
-        reviews,
+        config.reviews,
         namespaces=lambda: [each.key.name for each in namespaces],
         own_tenants=own_tenants,
         version=lambda: namespaces.rv,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache, partial
 
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.meta.resource import Key, Object
@@ -13,7 +14,7 @@ from registry.cluster.informer import Informer
 from registry.cluster.interface import CLUSTERROLEBINDINGS, CLUSTERROLES, ROLEBINDINGS, ROLES, ClusterClient
 from registry.names import GROUP
 from registry.visibility.by_access_review import AccessReviewVisibility
-from registry.visibility.by_rbac import RbacVisibility
+from registry.visibility.by_rbac import MARGIN_SECONDS, RbacVisibility
 from registry.visibility.rbac_feed import RbacFeed
 from registry.visibility.rbac_history import RbacHistory
 from registry.visibility.visible_objects import NamedObjects, VisibilityCriterion
@@ -31,13 +32,18 @@ class VisibilitySources:
 
     tenants: VisibilitySource
     namespaces: VisibilitySource
+    resources: Callable[[str, str], VisibilitySource]
+    """Returns the source of a group's resource with this plural name: its objects are visible to users who may `get`
+    them."""
     informers: tuple[Informer, ...]
 
 
-def by_rbac(cluster: ClusterClient) -> VisibilitySources:
-    """Decides from the cluster's RBAC objects, with informers that the caller runs."""
+def by_rbac(cluster: ClusterClient, *, alone: bool = False) -> VisibilitySources:
+    """Decides from the cluster's RBAC objects, with informers that the caller runs. `alone`: no other process serves
+    watches, from which clients could come."""
     history = RbacHistory()
     feed = RbacFeed(history)
+    new_source = partial(RbacVisibility, history, synced=feed.synced, margin_seconds=0.0 if alone else MARGIN_SECONDS)
     handlers = {
         ROLES: feed.roles,
         CLUSTERROLES: feed.cluster_roles,
@@ -50,8 +56,10 @@ def by_rbac(cluster: ClusterClient) -> VisibilitySources:
         informer.add_handler(handler)
         informers.append(informer)
     return VisibilitySources(
-        tenants=RbacVisibility(history, [TENANTS], synced=feed.synced),
-        namespaces=RbacVisibility(history, [ALL_TENANTS, NAMESPACES], synced=feed.synced),
+        tenants=new_source([TENANTS]),
+        namespaces=new_source([ALL_TENANTS, NAMESPACES]),
+        # kinds come and go, and a source is never forgotten by the history
+        resources=cache(lambda group, plural: new_source([VisibilityCriterion(group, plural, NamedObjects.OBJECTS)])),
         informers=tuple(informers),
     )
 
@@ -69,7 +77,16 @@ def by_reviews(
     def source(*criteria: VisibilityCriterion) -> AccessReviewVisibility:
         return AccessReviewVisibility(authorizer, criteria, namespaces=namespaces, related=own_tenants, version=version)
 
-    return VisibilitySources(tenants=source(TENANTS), namespaces=source(ALL_TENANTS, NAMESPACES), informers=())
+    def of_resource(group: str, plural: str) -> AccessReviewVisibility:
+        criteria = (VisibilityCriterion(group, plural),)
+        return AccessReviewVisibility(authorizer, criteria, namespaces=namespaces, version=version)
+
+    return VisibilitySources(
+        tenants=source(TENANTS),
+        namespaces=source(ALL_TENANTS, NAMESPACES),
+        resources=cache(of_resource),
+        informers=(),
+    )
 
 
 def _strip(obj: Object) -> Object:

@@ -52,8 +52,8 @@ class ClusterWebhooks:
         )
 
     def describe(self) -> str:
-        """Lists the webhooks whose matchConditions do not compile, without the expressions: whoever may get
-        /metrics sees the text in readyz."""
+        """Lists the webhooks whose matchConditions do not compile, without the expressions: readyz shows the text to
+        every user who may get /metrics."""
         problems = {**self._mutating.problems, **self._validating.problems}
         broken = [f"{name} ({len(found)})" for name, found in problems.items()]
         return f"matchConditions that do not compile in: {', '.join(broken)}" if broken else ""
