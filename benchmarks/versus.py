@@ -26,6 +26,7 @@ from benchmarks.figures import Row
 from benchmarks.measurements import Measurement
 from benchmarks.reads import FORMS, FilteredLists, FirstListAfterStart, Gets, Lists, PagedLists, repetitions
 from benchmarks.targets.comparison import AGGREGATED, CUSTOM, DIRECT, ServerComparison
+from benchmarks.targets.cozystack_api import CozystackApi
 from benchmarks.targets.external_server import ExternalServer, ResourceName
 from benchmarks.targets.kube import KubeTarget
 from benchmarks.targets.sides import Side, wait_until_idle
@@ -154,14 +155,18 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--resource", type=ResourceName.parse, help="group/version/plural")
     parser.add_argument("--namespace", default=NAMESPACE)
     parser.add_argument("--pids", type=parse_integers, default=[], help="its processes, if they run on this machine")
+    parser.add_argument("--cozystack-api", metavar="PROGRAM", type=Path, help="Cozystack's own server, on our cluster")
+    parser.add_argument("--definition", type=Path, help="the file with its ApplicationDefinition of Tenants")
     parser.add_argument("--json", type=Path)
     parsed = parser.parse_args(arguments)
     if parsed.against and not (parsed.kubeconfig and parsed.resource):
         parser.error("--against needs --kubeconfig and --resource")
+    if parsed.cozystack_api and (parsed.cluster != "kube" or not parsed.definition):
+        parser.error("--cozystack-api needs --definition and a kube-apiserver")
     if unknown := set(parsed.only) - set(_WORKLOADS):
         parser.error(f"--only: {', '.join(sorted(unknown))}")
-    if parsed.unreconciled and (others := set(parsed.only) & {"watch", "write"}):
-        parser.error(f"--unreconciled is for reads, not for {', '.join(sorted(others))}")
+    if parsed.unreconciled and "watch" in parsed.only:
+        parser.error("--unreconciled is for reads and writes, not for watch")
     if parsed.sides is None:
         parsed.sides = [DIRECT, AGGREGATED, CUSTOM] if parsed.cluster == "kube" else [DIRECT]
     return parsed
@@ -179,6 +184,12 @@ def _external_server(arguments: argparse.Namespace) -> ExternalServer | None:
     )
 
 
+def _cozystack_api(arguments: argparse.Namespace) -> CozystackApi | None:
+    if not arguments.cozystack_api:
+        return None
+    return CozystackApi(program=arguments.cozystack_api, definition=arguments.definition)
+
+
 async def main(arguments: argparse.Namespace) -> None:
     # garbage is collected between turns
     gc.disable()
@@ -191,6 +202,7 @@ async def main(arguments: argparse.Namespace) -> None:
             target_type=_TARGET_TYPES[arguments.cluster],
             chosen=arguments.sides,
             external=_external_server(arguments),
+            peer=_cozystack_api(arguments),
             reconciled=not arguments.unreconciled,
         )
         async with running as comparison:

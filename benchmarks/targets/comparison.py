@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from benchmarks import load, objects
 from benchmarks.client import Connection, UnexpectedStatus
 from benchmarks.objects import COLLECTION
 from benchmarks.targets import custom_resource
+from benchmarks.targets.cozystack_api import CozystackApi
 from benchmarks.targets.external_server import ExternalServer
 from benchmarks.targets.kube import KubeTarget
 from benchmarks.targets.processes import wait_until
@@ -51,18 +52,29 @@ class ServerComparison:
         target_type: type[KubeTarget | StandaloneTarget],
         chosen: Sequence[str],
         external: ExternalServer | None,
+        peer: CozystackApi | None,
         reconciled: bool,
     ) -> AsyncIterator[ServerComparison]:
         """`chosen` are sides of our own. Unless `reconciled`, our controllers do not reconcile the created objects.
         Raises ValueError for a side that the target does not have."""
         conditions = 2 * _FLUX_CONDITIONS if reconciled else _FLUX_CONDITIONS
-        async with target_type.running(directory, controllers=_CONTROLLERS if reconciled else _ROOT_ONLY) as target:
+        controllers = _CONTROLLERS if reconciled else _ROOT_ONLY
+        async with AsyncExitStack() as stack:
+            target: KubeTarget | StandaloneTarget
+            if peer is None:
+                target = await stack.enter_async_context(target_type.running(directory, controllers=controllers))
+            else:
+                # beside etcd before 3.5.13, its watches fail at a kube-apiserver's cache
+                kube = KubeTarget.running(directory, controllers=controllers, watch_cache=False)
+                target = await stack.enter_async_context(kube)
             await target.grant(custom_resource.rule())
             comparison = cls(target, await _sample(target, conditions), conditions)
             for name in chosen:
                 comparison.sides.append(await comparison._build_own_side(name))
             if external is not None:
                 comparison.sides.append(await external.side(comparison._sample))
+            if peer is not None and isinstance(target, KubeTarget):
+                comparison.sides.append(await stack.enter_async_context(peer.running(target, directory)))
             yield comparison
 
     async def seed(self, existing: int, total: int) -> None:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import cached_property
 from pathlib import Path
 
 import yaml
@@ -33,24 +34,30 @@ _OURS = ("v1alpha1.apps.cozystack.io", "v1alpha1.core.cozystack.io", "v1alpha1.s
 
 
 class KubeTarget(Target):
-    def __init__(self, directory: Path, controllers: str, settings: str) -> None:
+    """`ca` signs the certificates of users, `admin_kubeconfig` is that of a cluster administrator."""
+
+    def __init__(self, directory: Path, controllers: str, settings: str, watch_cache: bool = True) -> None:
         self._directory = directory
         self._settings = settings
         self._controllers = controllers
         self._assets = Path(os.environ.get("KUBEBUILDER_ASSETS") or "/usr/local/kubebuilder/bin")
         self._port = free_port()
         self._flags: dict[str, object] = {}
+        self._watch_cache = watch_cache
         self.cluster_processes: dict[str, ChildProcess] = {}
-        self._ca = certificates.make_ca("bench-ca")
+        self.ca = certificates.make_ca("bench-ca")
         self._url = f"https://127.0.0.1:{free_port()}"
-        ca = self._ca.certificate
-        self.admin = Endpoint(self._url, user_tls(directory, self._ca, ca, "bench-admin", ("system:masters",)))
-        self.cluster_user = Endpoint(self._url, user_tls(directory, self._ca, ca, USER))
+        ca = self.ca.certificate
+        self.admin = Endpoint(self._url, user_tls(directory, self.ca, ca, "bench-admin", ("system:masters",)))
+        self.cluster_user = Endpoint(self._url, user_tls(directory, self.ca, ca, USER))
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, directory: Path, *, controllers: str = "*", settings: str = "") -> AsyncIterator[KubeTarget]:
-        target = cls(directory, controllers, settings)
+    async def running(
+        cls, directory: Path, *, controllers: str = "*", settings: str = "", watch_cache: bool = True
+    ) -> AsyncIterator[KubeTarget]:
+        """Without `watch_cache`, kube-apiserver answers lists and watches from etcd."""
+        target = cls(directory, controllers, settings, watch_cache)
         try:
             await target._start_cluster()
             await target._install()
@@ -69,7 +76,11 @@ class KubeTarget(Target):
 
     def endpoint_of(self, user: str) -> Endpoint:
         """The kube-apiserver, as a user without groups."""
-        return Endpoint(self._url, user_tls(self._directory, self._ca, self._ca.certificate, user))
+        return Endpoint(self._url, user_tls(self._directory, self.ca, self.ca.certificate, user))
+
+    @cached_property
+    def admin_kubeconfig(self) -> Path:
+        return self._kubeconfig("admin", {"client-certificate": self._directory / "bench-admin.pem"})
 
     async def start(self) -> None:
         flags = {
@@ -94,7 +105,7 @@ class KubeTarget(Target):
 
         await wait_until("the serving CA", ca_exists, seconds=_START_SECONDS, child=self.server)
         ca = served_ca.read_bytes()
-        self.user = Endpoint(url, user_tls(self._directory, self._ca, ca, USER))
+        self.user = Endpoint(url, user_tls(self._directory, self.ca, ca, USER))
         self.anonymous = Endpoint(url, unverified_tls())
         await self.ready()
 
@@ -160,13 +171,14 @@ class KubeTarget(Target):
         self.cluster_processes[program] = await ChildProcess.start(command, self._directory / f"{program}.log")
 
     def _apiserver_flags(self, etcd: str) -> dict[str, object]:
-        serving = certificates.make_serving(self._ca, ["127.0.0.1"])
-        ca = self._write("ca.crt", self._ca.certificate)
+        serving = certificates.make_serving(self.ca, ["127.0.0.1"])
+        ca = self._write("ca.crt", self.ca.certificate)
         accounts = self._write("accounts.key", _rsa_key())
         proxy_ca = certificates.make_ca("bench-front-proxy-ca")
         proxy = certificates.make_client(proxy_ca, _FRONT_PROXY)
         return {
             "--etcd-servers": etcd,
+            "--watch-cache": str(self._watch_cache).lower(),
             "--bind-address": "127.0.0.1",
             "--secure-port": self._url.rpartition(":")[2],
             "--endpoint-reconciler-type": "none",
@@ -189,7 +201,7 @@ class KubeTarget(Target):
 
     async def _install(self) -> None:
         """Applies our manifests, and writes a kubeconfig with a token of the ServiceAccount that they create."""
-        admin = self._kubeconfig("admin", {"client-certificate": self._directory / "bench-admin.pem"})
+        admin = self.admin_kubeconfig
         crds = Path(os.environ.get("TEST_CRD_DIR") or _REPOSITORY.parent / "shared" / "crds")
         await _kubectl(admin, "apply", "--server-side", "--filename", str(crds), "--recursive")
         for directory in ("overlays/prerequisites", "overlays/cozy-tenant-roles", "base"):

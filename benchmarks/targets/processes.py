@@ -6,7 +6,7 @@ import asyncio
 import signal
 import socket
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 _STOP_SECONDS = 30.0
@@ -47,10 +47,13 @@ class ChildProcess(ObservedProcess):
         self._log = log
 
     @classmethod
-    async def start(cls, command: Sequence[str | Path], log: Path) -> ChildProcess:
+    async def start(
+        cls, command: Sequence[str | Path], log: Path, environment: Mapping[str, str] | None = None
+    ) -> ChildProcess:
+        """`environment` replaces that of this process."""
         with log.open("ab") as output:
             process = await asyncio.create_subprocess_exec(
-                *map(str, command), stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output
+                *map(str, command), stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output, env=environment
             )
         return cls(process, log)
 
