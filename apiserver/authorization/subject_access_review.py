@@ -10,6 +10,7 @@ from apiserver.authorization.authorizer import AccessAttributes, Decision
 from apiserver.delegation import review_client as review
 from apiserver.delegation.decision_cache import DecisionCache, call_cluster
 from apiserver.delegation.review_client import ReviewBackoff
+from apiserver.delegation.shared_calls import SharedCalls
 from apiserver.meta.resource import Object
 from apiserver.meta.selectors import Requirement
 from apiserver.request.context import User
@@ -25,6 +26,8 @@ _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 class SubjectAccessReviewAuthorizer:
     """Creates a SubjectAccessReview for each decision that is not cached. Only decisions about reads are: a write is
     reviewed anew, and fails while the cluster is unreachable, so that none passes after a revocation (ATTACK-05).
+    Equal writes that wait at one time, such as creates of one user in one namespace, share a review that begins after
+    all of them have arrived.
 
     While the cluster is unreachable, reads that were allowed at most `tolerance` seconds ago stay allowed, and
     `on_stale` is called for every such decision.
@@ -41,6 +44,7 @@ class SubjectAccessReviewAuthorizer:
     ) -> None:
         self._post = post
         self._on_stale = on_stale
+        self._writes = SharedCalls[Decision]()
         self._backoff = backoff or ReviewBackoff()
         self._decisions = (
             cache
@@ -51,7 +55,7 @@ class SubjectAccessReviewAuthorizer:
     async def authorize(self, attributes: AccessAttributes) -> Decision:
         """Raises the cluster's StatusError; ServiceUnavailable if it is unreachable and the decision is not cached."""
         key = _cache_key(attributes)
-        fresh = self._decisions.get_fresh(key) if key is not None else None
+        fresh = self._decisions.get_fresh(key) if key is not None and _is_read(attributes) else None
         return fresh if fresh is not None else await self._fetch(key, attributes)
 
     async def authorize_anew(self, attributes: AccessAttributes) -> Decision:
@@ -62,6 +66,8 @@ class SubjectAccessReviewAuthorizer:
     async def _fetch(self, key: Hashable | None, attributes: AccessAttributes) -> Decision:
         if key is None:
             return await call_cluster(lambda: self._review(attributes))
+        if not _is_read(attributes):
+            return await self._writes.call(key, lambda: call_cluster(lambda: self._review(attributes)))
         cached = await self._decisions.get_or_fetch(key, lambda: self._review(attributes), anew=True)
         if cached.stale:
             self._on_stale()
@@ -138,10 +144,12 @@ def _requirement(requirement: Requirement) -> dict[str, Any]:
     return review
 
 
+def _is_read(attributes: AccessAttributes) -> bool:
+    return attributes.verb in _CACHED_VERBS
+
+
 def _cache_key(attributes: AccessAttributes) -> Hashable | None:
-    """Returns the cache key of a decision, None for a write and for attributes that are too long (WIRE-B11)."""
-    if attributes.verb not in _CACHED_VERBS:
-        return None
+    """Returns what decisions depend on, None for attributes that are too long to be kept (WIRE-B11)."""
     texts = (
         attributes.verb,
         attributes.group,

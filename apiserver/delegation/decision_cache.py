@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Generic, TypeVar
 
+from apiserver.delegation.shared_calls import retrieve_exception
 from apiserver.meta.errors import ServiceUnavailable, StatusError
 
 V = TypeVar("V")
@@ -123,7 +124,7 @@ class DecisionCache(Generic[V]):
     def _start_call(self, key: Hashable, fetch: Callable[[], Awaitable[V]]) -> asyncio.Task[V]:
         call = asyncio.create_task(self._call(key, fetch), name="review")
         self._calls[key] = call
-        call.add_done_callback(_retrieve_exception)
+        call.add_done_callback(retrieve_exception)
         return call
 
     async def _call(self, key: Hashable, fetch: Callable[[], Awaitable[V]]) -> V:
@@ -190,9 +191,3 @@ async def call_cluster(fetch: Callable[[], Awaitable[V]]) -> V:
             raise
         message = f"the cluster is unavailable: {error.message}"
         raise ServiceUnavailable(message, retry_after=error.retry_after or _RETRY_AFTER) from error
-
-
-def _retrieve_exception(call: asyncio.Task[V]) -> None:
-    """Keeps asyncio from logging an exception that no caller retrieved because all of them disconnected."""
-    if not call.cancelled():
-        call.exception()

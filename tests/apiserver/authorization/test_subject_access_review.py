@@ -129,13 +129,21 @@ async def test_a_cached_decision_is_used_for_equal_attributes_only(other: Access
     ],
 )
 async def test_a_write_is_reviewed_anew(write: AccessAttributes) -> None:
-    """Not even simultaneous writes share a review, which may have been decided before the later one arrived."""
+    """A simultaneous write does not share the review of an earlier one, which may be decided before it has arrived."""
     cluster = FakeReviews(allowed=True)
     authorizer = SubjectAccessReviewAuthorizer(cluster, on_stale=lambda: None)
     await asyncio.gather(authorizer.authorize(write), authorizer.authorize(write))
     cluster.status = {"allowed": False}
     assert not (await authorizer.authorize(write)).allowed
     assert cluster.calls == 3
+
+
+async def test_writes_that_wait_at_one_time_share_the_next_review() -> None:
+    cluster, create = FakeReviews(allowed=True), replace(WIDGET, verb="create", name="")
+    authorizer = SubjectAccessReviewAuthorizer(cluster, on_stale=lambda: None)
+    decisions = await asyncio.gather(*(authorizer.authorize(create) for _ in range(16)))
+    assert all(each.allowed for each in decisions)
+    assert cluster.calls == 2
 
 
 async def test_a_write_is_not_allowed_by_an_earlier_decision_while_the_cluster_is_unreachable() -> None:
