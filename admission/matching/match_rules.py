@@ -51,6 +51,10 @@ class MatchRule:
     names: frozenset[str]
 
     def matches(self, attributes: Attributes, target: Target) -> bool:
+        return self.covers(attributes, target) and (not self.names or attributes.name in self.names)
+
+    def covers(self, attributes: Attributes, target: Target) -> bool:
+        """Reports whether the rule matches requests of this operation on this resource, if they have the right name."""
         return (
             _includes(self.operations, attributes.operation)
             and _includes(self.groups, target.group)
@@ -60,7 +64,6 @@ class MatchRule:
                 for resource, subresource in self.resources
             )
             and self._in_scope(attributes)
-            and (not self.names or attributes.name in self.names)
         )
 
     def _in_scope(self, attributes: Attributes) -> bool:
@@ -86,6 +89,16 @@ class MatchCriteria:
         if self._first_match(self.excluded, attributes, equivalents) is not None:
             return None
         return self._first_match(self.rules, attributes, equivalents) if self.rules else equivalents[0]
+
+    def may_match(self, attributes: Attributes, equivalents: Sequence[Target]) -> bool:
+        """Reports whether some request of this operation on this resource matches, whatever its name, its object and
+        its namespace are. Criteria with an `error` may: the error is reported for each request."""
+        targets = equivalents if self.equivalent else equivalents[:1]
+        return (
+            bool(self.error)
+            or not self.rules
+            or any(rule.covers(attributes, each) for rule in self.rules for each in targets)
+        )
 
     def _first_match(
         self, rules: Sequence[MatchRule], attributes: Attributes, equivalents: Sequence[Target]

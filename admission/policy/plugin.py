@@ -53,12 +53,13 @@ class ValidatingPolicies:
         return attributes.resource.group not in _EXEMPT_GROUPS
 
     async def validate(self, attributes: Attributes) -> None:
-        bound_policies = self._source.bound_policies
-        if not bound_policies:
+        equivalents = self._equivalents(attributes.resource)
+        applicable = self._source.applicable(attributes, equivalents)
+        if not applicable:
             return
-        matcher = RequestMatcher(attributes, self._namespaces, self._equivalents(attributes.resource))
+        matcher = RequestMatcher(attributes, self._namespaces, equivalents)
         report = DenialReport(attributes)
-        for bound in bound_policies:
+        for bound in applicable:
             await self._evaluate(bound, matcher, report)
         report.publish()
 

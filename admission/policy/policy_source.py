@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from admission.matching.compiled_configurations import CompiledConfigurations
+from admission.matching.match_rules import Target
 from admission.policy.compiled_policy import (
     CompiledPolicy,
     ParamKind,
@@ -13,6 +14,10 @@ from admission.policy.compiled_policy import (
     compile_policy,
     parse_policy_binding,
 )
+from apiserver.admission import Attributes
+
+# kinds come and go with CustomResourceDefinitions
+_MOST_RESOURCES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,7 @@ class PolicySource:
 
     def __init__(self) -> None:
         self._bound_policies: tuple[BoundPolicy, ...] | None = None
+        self._applicable: dict[tuple[object, ...], Sequence[BoundPolicy]] = {}
         self._listeners: list[Callable[[], None]] = []
         self.policies = CompiledConfigurations(compile_policy, self._on_change)
         self.bindings = CompiledConfigurations(parse_policy_binding, self._on_change)
@@ -47,6 +53,17 @@ class PolicySource:
             )
         return self._bound_policies
 
+    def applicable(self, attributes: Attributes, equivalents: Sequence[Target]) -> Sequence[BoundPolicy]:
+        """The `bound_policies` that may match requests of this operation on this resource: of all policies of a
+        cluster, most are about other kinds."""
+        key = (attributes.operation, attributes.subresource, attributes.resource.namespaced, *equivalents)
+        if (found := self._applicable.get(key)) is None:
+            if len(self._applicable) >= _MOST_RESOURCES:
+                self._applicable.clear()
+            found = tuple(each for each in self.bound_policies if each.policy.match.may_match(attributes, equivalents))
+            self._applicable[key] = found
+        return found
+
     @property
     def param_kinds(self) -> frozenset[ParamKind]:
         return frozenset(kind for each in self.policies.compiled.values() if (kind := each.param_kind) is not None)
@@ -63,5 +80,6 @@ class PolicySource:
 
     def _on_change(self) -> None:
         self._bound_policies = None
+        self._applicable.clear()
         for listener in self._listeners:
             listener()

@@ -4,6 +4,8 @@ import dataclasses
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from admission.matching.match_rules import (
     MatchCriteria,
@@ -54,6 +56,41 @@ def _matches(document: dict[str, Any], request: Attributes) -> bool:
 )
 def test_a_rule_matches_group_version_operation_resource_scope_and_name(rule: dict[str, Any], expected: bool) -> None:
     assert _matches({"resourceRules": [{**_RULE, **rule}]}, _request()) is expected
+
+
+@given(
+    rule=st.fixed_dictionaries(
+        {
+            "apiGroups": st.sampled_from([["*"], ["apps.cozystack.io"], ["apps"]]),
+            "apiVersions": st.sampled_from([["*"], ["v1alpha1"], ["v1"]]),
+            "operations": st.sampled_from([["*"], ["CREATE"], ["UPDATE", "DELETE"]]),
+            "resources": st.sampled_from([["*"], ["*/*"], ["tenants"], ["tenants/status"], ["widgets"]]),
+            "scope": st.sampled_from(["*", "Namespaced", "Cluster"]),
+            "resourceNames": st.sampled_from([[], ["a"], ["b"]]),
+        }
+    ),
+    operation=st.sampled_from(["CREATE", "UPDATE", "DELETE"]),
+    subresource=st.sampled_from(["", "status"]),
+    policy=st.sampled_from(["Exact", "Equivalent"]),
+)
+def test_criteria_that_match_a_request_may_match_its_resource(
+    rule: dict[str, Any], operation: Operation, subresource: str, policy: str
+) -> None:
+    request = _request(operation, subresource=subresource)
+    own = target_of(request.resource)
+    equivalents = (own, dataclasses.replace(own, version="v1"), dataclasses.replace(own, group="apps"))
+    criteria = parse_match_criteria({"resourceRules": [rule], "matchPolicy": policy})
+    matches = criteria.matching_target(request, equivalents) is not None
+    assert criteria.may_match(request, equivalents) or not matches
+    if not rule["resourceNames"]:
+        assert criteria.may_match(request, equivalents) == matches
+
+
+def test_invalid_criteria_may_match_any_resource() -> None:
+    selector = {"matchExpressions": [{"key": "a", "operator": "Near"}]}
+    criteria = parse_match_criteria({"resourceRules": [{**_RULE, "apiGroups": ["apps"]}], "objectSelector": selector})
+    request = _request()
+    assert criteria.may_match(request, single_version(request.resource))
 
 
 def test_a_subresource_is_matched_only_by_a_rule_that_names_it() -> None:
