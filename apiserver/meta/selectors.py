@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from apiserver.meta.errors import BadRequest
 from apiserver.meta.label_validation import label_value_errors, qualified_name_errors
@@ -26,6 +26,14 @@ _BINARY = {"=": "In", "==": "In", "!=": "NotIn", "in": "In", "notin": "NotIn", "
 _OPERATORS_TEXT = "in, notin, =, ==, !=, gt, lt"
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _FIELD_TERM = re.compile(r"(?P<key>.*?)(?P<operator>!=|==|=)(?P<value>.*)", re.DOTALL)
+
+
+class Labelled(Protocol):
+    @property
+    def labels(self) -> Mapping[str, str]: ...
+
+
+L = TypeVar("L", bound=Labelled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,21 @@ class Requirement:
             return False
         return number > bound if self.operator == "Gt" else number < bound
 
+    def select(self, objects: Iterable[L]) -> list[L]:
+        """Returns the objects whose labels match: as `matches`, without a call for each of ten thousand objects."""
+        key, values = self.key, self._set
+        match self.operator:
+            # a set of strings does not contain None
+            case "In":
+                return [each for each in objects if each.labels.get(key) in values]
+            case "NotIn":
+                return [each for each in objects if each.labels.get(key) not in values]
+            case "Exists":
+                return [each for each in objects if key in each.labels]
+            case "DoesNotExist":
+                return [each for each in objects if key not in each.labels]
+        return [each for each in objects if self.matches(each.labels)]
+
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
@@ -72,6 +95,13 @@ class LabelSelector:
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         return all(requirement.matches(labels) for requirement in self.requirements)
+
+    def select(self, objects: Iterable[L]) -> list[L]:
+        """Returns the objects whose labels match."""
+        selected = list(objects) if not self.requirements else self.requirements[0].select(objects)
+        for requirement in self.requirements[1:]:
+            selected = requirement.select(selected)
+        return selected
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from apiserver.encoding.encoded_object import CachedObject
 from apiserver.meta.resource import Key, Resource
 from apiserver.meta.selectors import NAME, NAMESPACE, FieldSelector, LabelSelector
@@ -41,6 +43,13 @@ class SelectionPredicate:
         if self._fields.empty:
             return True
         return self._fields.matches({**obj.fields, NAME: obj.key.name, NAMESPACE: obj.key.namespace})
+
+    def select(self, objects: Sequence[CachedObject]) -> Sequence[CachedObject]:
+        """The objects of the range that match the selectors."""
+        if self.matches_everything:
+            return objects
+        selected = self._labels.select(objects)
+        return selected if self._fields.empty else [each for each in selected if self.matches(each)]
 
     def event_for_client(self, event: CacheEvent, resource: Resource) -> CacheEvent | None:
         """The event for a client with this selection: ADDED for an object that starts to match, DELETED for one that no

@@ -314,16 +314,14 @@ class WatchCache:
     def _select(
         self, state: CacheState, keys: KeyRange, selection: SelectionPredicate, visible: VisibleObjects
     ) -> Sequence[CachedObject]:
-        items = state.in_range(keys, self.resource, visible)
-        return items if selection.matches_everything else [obj for obj in items if selection.matches(obj)]
+        return selection.select(state.in_range(keys, self.resource, visible))
 
     def _page(
         self, state: CacheState, keys: KeyRange, selection: SelectionPredicate, limit: int, visible: VisibleObjects
     ) -> Page:
         items = state.in_range(keys, self.resource, visible)
         total = len(items)
-        if not selection.matches_everything:
-            items = [obj for obj in items if selection.matches(obj)]
+        items = selection.select(items)
         if not limit or len(items) <= limit:
             return Page(items, state.rv)
         self._snapshots.keep(state)

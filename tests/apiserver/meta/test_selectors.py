@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,11 @@ NAME_PART = (
     "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 )
+
+
+@dataclass(frozen=True)
+class LabelledObject:
+    labels: Mapping[str, str]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +57,9 @@ NAME_PART = (
     ],
 )
 def test_a_label_selector_matches(text: str, labels: Mapping[str, str], matches: bool) -> None:
-    assert parse_label_selector(text).matches(labels) is matches
+    selector, labelled = parse_label_selector(text), LabelledObject(labels)
+    assert selector.matches(labels) is matches
+    assert selector.select([labelled, labelled]) == [labelled] * (2 * matches)
 
 
 @pytest.mark.parametrize(
