@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 
 import orjson
 
 from benchmarks import load, objects
-from benchmarks.client import Connection, Endpoint, ResponseBody
+from benchmarks.client import Connection, Endpoint, ResponseBody, UnexpectedStatus
 from benchmarks.measurements import Measurement
 from benchmarks.objects import Object
 from benchmarks.targets.sides import MERGE_PATCH, Side, measure_cost
@@ -67,13 +68,20 @@ class Writes:
         return create
 
     async def _update(self, side: Side, turn: int) -> Write:
-        """Reads the objects first and sends them back changed, as clients do."""
+        """Reads the objects first and sends them back changed, as clients do. A controller may have written a status in
+        between; then the object is read again, and that time counts."""
         objects_read = await self._read_objects(side.user, side)
 
         async def update(connection: Connection, number: int) -> ResponseBody:
-            changed = objects_read[number]
-            changed["metadata"]["labels"]["changed"] = f"put-{turn}"
-            return await connection.fetch("PUT", f"{side.collection}/{changed['metadata']['name']}", changed)
+            changed, path = objects_read[number], f"{side.collection}/{objects_read[number]['metadata']['name']}"
+            while True:
+                changed["metadata"]["labels"]["changed"] = f"put-{turn}"
+                try:
+                    return await connection.fetch("PUT", path, changed)
+                except UnexpectedStatus as error:
+                    if error.status != HTTPStatus.CONFLICT:
+                        raise
+                changed = orjson.loads(await connection.call("GET", path))
 
         return update
 

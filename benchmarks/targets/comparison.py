@@ -26,8 +26,8 @@ DIRECT, AGGREGATED, CUSTOM, AGAINST = "direct", "aggregated", "custom", "against
 _CLIENTS = 16
 _TIMEOUT_SECONDS = 3600.0
 _POLL_SECONDS = 1.0
-# a reconciled Tenant has the conditions of Flux and as many of our controllers
-_FLUX_CONDITIONS = 2
+# written by helm-controller only
+_FLUX_CONDITION = "Released"
 _CONTROLLERS, _ROOT_ONLY = "*", "root-tenant"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
@@ -35,10 +35,10 @@ _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 class ServerComparison:
     """`sides` are measured in this order; all others are compared with the first."""
 
-    def __init__(self, target: KubeTarget | StandaloneTarget, sample: Object, conditions: int) -> None:
+    def __init__(self, target: KubeTarget | StandaloneTarget, sample: Object, *, reconciled: bool) -> None:
         self._target = target
         self._sample = sample
-        self._conditions = conditions
+        self._by_controllers = reconciled
         self.title = target.title
         self.sides: list[Side] = []
         self._waits: list[Callable[[], Awaitable[None]]] = [target.ready]
@@ -57,7 +57,6 @@ class ServerComparison:
     ) -> AsyncIterator[ServerComparison]:
         """`chosen` are sides of our own. Unless `reconciled`, our controllers do not reconcile the created objects.
         Raises ValueError for a side that the target does not have."""
-        conditions = 2 * _FLUX_CONDITIONS if reconciled else _FLUX_CONDITIONS
         controllers = _CONTROLLERS if reconciled else _ROOT_ONLY
         async with AsyncExitStack() as stack:
             target: KubeTarget | StandaloneTarget
@@ -68,7 +67,7 @@ class ServerComparison:
                 kube = KubeTarget.running(directory, controllers=controllers, watch_cache=False)
                 target = await stack.enter_async_context(kube)
             await target.grant(custom_resource.rule())
-            comparison = cls(target, await _sample(target, conditions), conditions)
+            comparison = cls(target, await _sample(target, reconciled=reconciled), reconciled=reconciled)
             for name in chosen:
                 comparison.sides.append(await comparison._build_own_side(name))
             if external is not None:
@@ -101,7 +100,7 @@ class ServerComparison:
 
     async def _reconciled(self) -> int:
         items = (await self._target.user.call("GET", COLLECTION))["items"]
-        return sum(len(each.get("status", {}).get("conditions", ())) == self._conditions for each in items)
+        return sum(is_reconciled(each, by_controllers=self._by_controllers) for each in items)
 
     async def _build_own_side(self, name: str) -> Side:
         target = self._target
@@ -181,18 +180,26 @@ class ServerComparison:
         await connection.call("PATCH", path, custom_resource.NO_MANAGED_FIELDS, content_type=MERGE_PATCH)
 
 
-async def _sample(target: KubeTarget | StandaloneTarget, conditions: int) -> Object:
+def is_reconciled(tenant: Object, *, by_controllers: bool) -> bool:
+    """Reports whether Flux has written its conditions, and with `by_controllers` whether ours have seen the spec: until
+    then observedGeneration is -1."""
+    status = tenant.get("status", {})
+    by_flux = any(each["type"] == _FLUX_CONDITION for each in status.get("conditions", ()))
+    return by_flux and (not by_controllers or status.get("observedGeneration", -1) >= tenant["metadata"]["generation"])
+
+
+async def _sample(target: KubeTarget | StandaloneTarget, *, reconciled: bool) -> Object:
     """Creates the first of the seeded Tenants and returns it as we serve it, reconciled."""
     name = objects.name("b", 0)
     await load.parallel(target.cluster_user, seed_release, range(1), clients=1)
     found: dict[str, Object] = {}
 
-    async def reconciled() -> bool:
+    async def is_complete() -> bool:
         try:
             found[name] = await target.user.call("GET", f"{COLLECTION}/{name}")
         except UnexpectedStatus:
             return False
-        return len(found[name].get("status", {}).get("conditions", ())) == conditions
+        return is_reconciled(found[name], by_controllers=reconciled)
 
-    await wait_until("the first tenant", reconciled, seconds=60, child=target.server)
+    await wait_until("the first tenant", is_complete, seconds=60, child=target.server)
     return found[name]
