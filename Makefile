@@ -4,19 +4,23 @@ DATA ?= data
 SOAK_SECONDS ?= 600
 VENV := .venv
 BIN := $(VENV)/bin
+IN_PROCESSES := --numprocesses=3 --dist=loadgroup --no-loadscope-reorder
 SOURCES := apiserver registry admission controller tenant_apiserver benchmarks tests
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 COMPILE := CUSTOM_COMPILE_COMMAND="make requirements" ../$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe \
 	--strip-extras --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
-.PHONY: run test check bench bench-versus faults soak fmt manifests crd-schemas requirements clean
+.PHONY: run test test-ci check bench bench-versus faults soak fmt manifests crd-schemas requirements clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/run.stamp  ## run the standalone server, with a real kubectl in its PATH
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec $(BIN)/python -m tenant_apiserver standalone --data-dir $(DATA) --secure-port $(PORT)
 
 test: $(VENV)/dev.stamp  ## run all tests, in three processes because many of them wait
-	$(BIN)/python -m pytest --numprocesses=3 --dist=loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(IN_PROCESSES) $(PYTEST_ARGS)
+
+test-ci: $(VENV)/dev.stamp  ## run all tests, and up to five that failed once more, alone
+	$(BIN)/python -m tests.run_in_ci $(IN_PROCESSES) $(PYTEST_ARGS)
 
 check: $(VENV)/dev.stamp  ## check format, lint, types and import layers
 	$(BIN)/ruff format --check $(SOURCES)

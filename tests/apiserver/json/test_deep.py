@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import gc
 import json
-import time
-from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -14,6 +11,7 @@ from hypothesis import strategies as st
 
 from apiserver.json.deep import RawJson, dumps, find_container_end, from_stored, loads, may_be_deep, to_stored
 from apiserver.json.values import MAX_OBJECT_NESTING, nests_deeper_than
+from tests.cpu_time import least_ratio
 
 OBJECTS, LISTS = ('{"a":', "}"), ("[", "]")
 
@@ -87,22 +85,8 @@ SIZE = 1_300_000
 def test_brackets_take_a_few_times_as_long_as_without_depth(text: str) -> None:
     """ATTACK-13: one match of a regular expression for each bracket takes ten to twenty times as long."""
     flat = f"[{'[],' * (SIZE // 3)}1]"
-    assert _cpu_seconds(lambda: loads(text)) < 8 * _cpu_seconds(lambda: orjson.loads(flat))
+    assert least_ratio(lambda: loads(text), lambda: orjson.loads(flat), below=8) < 8
     assert dumps(loads(text)) == text.encode()
-
-
-def _cpu_seconds(work: Callable[[], object]) -> float:
-    """The least CPU time of a few runs, without the garbage collector, which other tests tune."""
-    durations = []
-    gc.disable()
-    try:
-        for _ in range(3):
-            started = time.process_time()
-            work()
-            durations.append(time.process_time() - started)
-    finally:
-        gc.enable()
-    return min(durations)
 
 
 def test_raw_json_can_be_compared_and_copied() -> None:

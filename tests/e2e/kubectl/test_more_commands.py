@@ -34,8 +34,11 @@ def test_explain_shows_every_field(cluster: E2eCluster) -> None:
 
 def test_api_resources_lists_tenants(cluster: E2eCluster) -> None:
     shown = cluster.kubectl("api-resources", "--api-group=apps.cozystack.io", "--no-headers", "-o", "wide").stdout
-    name, version, namespaced, kind, verbs, *_ = shown.split()
-    assert (name, version, namespaced, kind) == ("tenants", "apps.cozystack.io/v1alpha1", "true", "Tenant")
+    # other tests define applications
+    [(_, version, namespaced, kind, verbs, *_)] = [
+        row for row in map(str.split, shown.splitlines()) if row[0] == "tenants"
+    ]
+    assert (version, namespaced, kind) == ("apps.cozystack.io/v1alpha1", "true", "Tenant")
     assert set(verbs.split(",")) == {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
 

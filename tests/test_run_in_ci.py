@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.run_in_ci import MOST_FAILURES, run_in_ci
+
+REPOSITORY = Path(__file__).parents[1]
+TESTS = """
+import pytest
+from pathlib import Path
+
+def test_that_passes():
+    pass
+
+@pytest.mark.parametrize("name", ["a b", "c"])
+def test_that_passes_alone(name):
+    seen = Path(f"{name}.seen")
+    assert seen.exists() or seen.touch()
+
+def test_that_fails():
+    assert %s
+"""
+
+
+class Runs:
+    """Runs of pytest, each with its exit status and the tests that fail in it."""
+
+    def __init__(self, *runs: tuple[int, Sequence[str]]) -> None:
+        self._left = list(runs)
+        self._failed: Sequence[str] = ()
+
+    def run(self, arguments: Sequence[str]) -> int:
+        status, self._failed = self._left.pop(0)
+        return status
+
+    def failed(self) -> Sequence[str]:
+        return self._failed
+
+    @property
+    def all_used(self) -> bool:
+        return not self._left
+
+
+@pytest.mark.parametrize(
+    ("runs", "status"),
+    [
+        pytest.param(Runs((0, ())), 0, id="all pass"),
+        pytest.param(Runs((1, ["a"]), (0, ())), 0, id="an unstable test"),
+        pytest.param(Runs((1, ["a", "b"]), (1, ["b"])), 1, id="one fails twice"),
+        pytest.param(Runs((1, [str(each) for each in range(MOST_FAILURES + 1)])), 1, id="too many"),
+        pytest.param(Runs((1, ())), 1, id="a failure that is no test's"),
+        pytest.param(Runs((2, ["a"])), 2, id="an interrupted run"),
+        pytest.param(Runs((3, ["a"])), 3, id="an internal error"),
+        pytest.param(Runs((1, ["a"]), (5, ["a"])), 5, id="the test is not found again"),
+    ],
+)
+def test_only_a_few_failed_tests_run_once_more(runs: Runs, status: int) -> None:
+    assert run_in_ci((), run=runs.run, failed=runs.failed) == status
+    assert runs.all_used
+
+
+@pytest.mark.parametrize(("fails", "status"), [(False, 0), (True, 1)])
+def test_tests_of_several_processes_are_found_again(tmp_path: Path, fails: bool, status: int) -> None:
+    """The names of tests in a run of several processes have a suffix."""
+    (tmp_path / "test_it.py").write_text(TESTS % (not fails))
+    (tmp_path / "conftest.py").write_text(
+        "import pytest\n"
+        f"import sys; sys.path.insert(0, {str(REPOSITORY)!r})\n"
+        "from tests.conftest import _name_group\n"
+        "def pytest_itemcollected(item): item.add_marker(pytest.mark.xdist_group('x'))\n"
+        "@pytest.hookimpl(trylast=True)\n"
+        "def pytest_collection_modifyitems(config, items):\n"
+        "    [_name_group(item) for item in items if config.getoption('loadgroup', False)]\n"
+    )
+    command = [sys.executable, "-m", "tests.run_in_ci", "--numprocesses=2", "--dist=loadgroup", "--rootdir=."]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={"PYTHONPATH": str(REPOSITORY)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    assert "UNSTABLE, failed beside others and passed alone: test_it.py::test_that_passes_alone[a b]" in done.stdout
+    assert ("FAILED TWICE: test_it.py::test_that_fails" in done.stdout) is fails
