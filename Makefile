@@ -44,8 +44,9 @@ fmt: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
-manifests: $(VENV)/run.stamp  ## regenerate the manifests and the table of rights that are generated from types
+manifests: $(VENV)/run.stamp  ## regenerate the manifests, the table of rights and the Helm chart
 	$(BIN)/python -m tenant_apiserver.generate_manifests manifests docs/security.md
+	$(BIN)/python -m tenant_apiserver.generate_chart manifests
 
 crd-schemas: $(VENV)/run.stamp  ## regenerate the definitions of other projects' kinds from the CRDs in CRD_DIRS
 	$(BIN)/python -m tenant_apiserver.generate_crd_schemas $(CRD_DIRS)

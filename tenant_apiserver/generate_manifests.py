@@ -65,16 +65,17 @@ def _rights() -> Mapping[str, str]:
         kind = name.removeprefix(NAME_PREFIX)
         files += [f"{kind}-policy.yaml", f"{kind}-binding.yaml"]
         for file, document in zip(files[-2:], (policy, binding), strict=True):
-            texts[f"{_LIMITS}/{file}"] = _RIGHTS_HEADER + _dump(document)
+            texts[f"{_LIMITS}/{file}"] = _RIGHTS_HEADER + dump_manifest(document)
     kustomization = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": files}
-    return {**texts, f"{_LIMITS}/kustomization.yaml": _RIGHTS_HEADER + _dump(kustomization)}
+    return {**texts, f"{_LIMITS}/kustomization.yaml": _RIGHTS_HEADER + dump_manifest(kustomization)}
 
 
 def _path(role: Role) -> str:
     return f"{f'components/{role.component}' if role.component else 'base'}/{role.file}"
 
 
-def _dump(document: Object) -> str:
+def dump_manifest(document: Object) -> str:
+    """The YAML of an object, with its fields in their order."""
     text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=120)
     return text
 

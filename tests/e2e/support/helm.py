@@ -38,6 +38,11 @@ def write_chart(folder: Path, obj: dict[str, Any]) -> Path:
 
 def run_helm(cluster: E2eCluster, folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Runs a command of Helm to its end."""
-    command = [helm(), *map(str, arguments), f"--kubeconfig={cluster.admin.kubeconfig}"]
+    return run_helm_alone(folder, *arguments, f"--kubeconfig={cluster.admin.kubeconfig}")
+
+
+def run_helm_alone(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Runs a command of Helm to its end, with no cluster unless a flag names one."""
     environment = {**os.environ, "HOME": str(folder)}
+    command = [helm(), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environment)
