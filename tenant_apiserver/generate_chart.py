@@ -45,7 +45,7 @@ class Kustomizations:
         """Raises CalledProcessError if the kustomization does not build."""
         if directory not in self._built:
             kubectl = Path(sys.executable).parent / "kubectl"
-            command = [kubectl, "kustomize", self._manifests / directory]
+            command = [str(kubectl), "kustomize", str(self._manifests / directory)]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             self._built[directory] = list(yaml.safe_load_all(done.stdout))
         return self._built[directory]

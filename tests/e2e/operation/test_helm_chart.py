@@ -41,7 +41,7 @@ class ChartCluster:
         self._kubeconfig = control_plane.admin.kubeconfig
 
     def kubectl(self, *arguments: str) -> None:
-        command = [KUBECTL, f"--kubeconfig={self._kubeconfig}", *arguments]
+        command = [str(KUBECTL), f"--kubeconfig={self._kubeconfig}", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=180)
         assert done.returncode == 0, done.stderr
 
