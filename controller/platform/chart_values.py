@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from apiserver.meta.resource import Object
 from controller.platform.settings import Dns01Settings, PlatformSettings
@@ -24,6 +24,17 @@ def cluster_values(settings: PlatformSettings, root_host: str) -> dict[str, str]
         "expose-ingress-admin": publishing.ingress_name_admin or publishing.ingress_name,
         **_dns01_values(certificates.dns01),
     }
+
+
+def unconfirmed_keys(settings: PlatformSettings, is_tenant: Callable[[str], bool]) -> Collection[str]:
+    """The keys of `cluster_values` that name the namespace of no tenant: a typing error there would take the platform's
+    services off, so charts keep the value of before."""
+    publishing = settings.publishing
+    publishers = {
+        "expose-ingress": publishing.ingress_name,
+        "expose-ingress-admin": publishing.ingress_name_admin or publishing.ingress_name,
+    }
+    return frozenset(key for key, namespace in publishers.items() if not is_tenant(namespace))
 
 
 def _dns01_values(dns01: Dns01Settings) -> dict[str, str]:

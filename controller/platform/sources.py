@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from apiserver.meta.errors import StatusError
@@ -36,8 +36,8 @@ class PlatformSources:
     from the start leaves it unset, because the settings before it are not known; so does, with `platform.source:
     package`, one that does not exist.
 
-    A change of `publishing.ingressName` to the namespace of no tenant is refused like any other wrong value, until the
-    tenant is created. The first settings are taken as they are: those before them are not known.
+    A change of `publishing.ingressName` or `ingressNameAdmin` to the namespace of no tenant is refused like any other
+    wrong value, until the tenant is created. The first settings are taken as they are: those before them are not known.
     """
 
     def __init__(self, file: SettingsSource) -> None:
@@ -203,20 +203,26 @@ class PlatformSources:
             settings = self._file.current
         else:
             settings = combine(self._file.current, package, self._root_host)
-        if problem := self._publisher_problem(settings):
-            self._refused_publishers.add(settings.publishing.ingress_name)
-            named = not self._reads_file_only and (package or {}).get("publishing", {}).get("ingressName")
+        for field, name in self._wrong_publishers(settings):
+            self._refused_publishers.add(name)
+            problem = f"publishing.{field}: {name} is the namespace of no tenant"
+            named = not self._reads_file_only and (package or {}).get("publishing", {}).get(field)
             raise ValueError(problem) if named else _FileRefused(problem)
         self._accepted = package
         self._effective.replace(settings)
 
-    def _publisher_problem(self, settings: PlatformSettings) -> str:
-        """A publisher that has been in force stays so, and does not keep other changes back."""
-        name = settings.publishing.ingress_name
-        is_change = self.known.is_set() and name != self.current.publishing.ingress_name
-        if not is_change or name == ROOT_NAMESPACE or self._is_tenant(name):
-            return ""
-        return f"publishing.ingressName: {name} is the namespace of no tenant"
+    def _wrong_publishers(self, settings: PlatformSettings) -> Iterator[tuple[str, str]]:
+        """The settings that name the namespace of no tenant, with this name. A publisher that has been in force stays
+        so, and does not keep other changes back."""
+        if not self.known.is_set():
+            return
+        new, current = settings.publishing, self.current.publishing
+        for field, name, before in (
+            ("ingressName", new.ingress_name, current.ingress_name),
+            ("ingressNameAdmin", new.ingress_name_admin, current.ingress_name_admin),
+        ):
+            if name not in ("", before, ROOT_NAMESPACE) and not self._is_tenant(name):
+                yield field, name
 
     def _keep_package(self) -> str:
         """The values of before stay in force, beside a file or a ConfigMap that may have changed. Returns what is wrong

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from apiserver.meta.resource import Key, Object
@@ -46,6 +46,12 @@ class PublishingGuard:
     def publisher(self) -> str:
         """The namespace of the tenant that publishes the platform's services."""
         return self._settings.current.publishing.ingress_name
+
+    @property
+    def named_namespaces(self) -> Collection[str]:
+        """The namespaces that the settings name as those of tenants."""
+        publishing = self._settings.current.publishing
+        return (publishing.ingress_name, publishing.ingress_name_admin)
 
     @property
     def tenant(self) -> TenantSummary | None:

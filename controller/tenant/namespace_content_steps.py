@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -35,11 +35,13 @@ from registry.tenant.quota_pools import PoolMode, TenantPools
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentSettings:
-    """The current settings of the contents, each read on demand. `tenantgateway` returns the spec for an apex domain,
+    """The current settings of the contents, each read on demand. `unconfirmed` returns the keys of `cluster` that do
+    not replace a value of before, `tenantgateway` the spec for an apex domain,
     `pool` how pools of quota are divided, and `served` whether the cluster serves TenantGateways."""
 
     chart: Callable[[], ChartMode]
     cluster: Callable[[], Mapping[str, str]]
+    unconfirmed: Callable[[], Collection[str]]
     limits: Callable[[], ContainerLimits]
     tenantgateway: Callable[[str], Object]
     pool: Callable[[], PoolMode]
@@ -116,7 +118,13 @@ class _StepBuilder:
         secrets = self._digests_of(values.MANAGED_VALUES_SECRET, values.SECRET_NAME)
         inherited = InheritedValues(enqueue_heirs=self.enqueuer.enqueue_heirs)
         self.add_handler(values.MANAGED_VALUES_SECRET.resource, inherited, name=values.SECRET_NAME)
-        return ValuesStep(contents=self.contents, digests=secrets, inherited=inherited, cluster=self.settings.cluster)
+        return ValuesStep(
+            contents=self.contents,
+            digests=secrets,
+            inherited=inherited,
+            cluster=self.settings.cluster,
+            unconfirmed=self.settings.unconfirmed,
+        )
 
     def rbac(
         self, self_access: SelfAccess, *, isolated: Callable[[str], bool], first_limits: FirstLimits | None

@@ -7,7 +7,7 @@ import base64
 import binascii
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -53,14 +53,16 @@ def namespace_values(observed: ObservedTenant) -> Mapping[str, str]:
     return values
 
 
-def render_values(cluster: Mapping[str, str], namespace: Mapping[str, str], inherited: str) -> str:
-    """Renders values.yaml. `inherited` is YAML with a mapping `_cluster`, whose unknown keys are carried over. The
-    root's own text may have more mappings, which are carried over as well. Raises MalformedValues."""
+def render_values(
+    cluster: Mapping[str, str], namespace: Mapping[str, str], inherited: str, unconfirmed: Collection[str] = ()
+) -> str:
+    """Renders values.yaml. `inherited` is YAML with a mapping `_cluster`, whose unknown and `unconfirmed` keys are
+    carried over. The root's own text may have more mappings, which are carried over as well. Raises MalformedValues."""
     document = _parse(inherited)
     others = {key: value for key, value in document.items() if key not in (_CLUSTER, _NAMESPACE)}
     previous = document.get(_NAMESPACE)
     return (
-        _cluster_text(inherited, tuple(sorted(cluster.items())))
+        _cluster_text(inherited, tuple(sorted(cluster.items())), frozenset(unconfirmed))
         + _dump({_NAMESPACE: {**(previous if isinstance(previous, dict) else {}), **namespace}})
         + (_dump(others) if others else "")
     )
@@ -152,7 +154,8 @@ class InheritedValues(SyncingHandler):
 
 
 class ValuesStep:
-    """Findings: ValuesReady while it is False, and ChartConflict. `cluster` returns the keys of the settings."""
+    """Findings: ValuesReady while it is False, and ChartConflict. `cluster` returns the keys of the settings,
+    `unconfirmed` those of them that do not replace a value of before."""
 
     name = "values"
     condition = VALUES_READY
@@ -164,11 +167,13 @@ class ValuesStep:
         digests: ObjectDigests,
         inherited: InheritedValues,
         cluster: Callable[[], Mapping[str, str]],
+        unconfirmed: Callable[[], Collection[str]],
     ) -> None:
         self._contents = contents
         self._digests = digests
         self._inherited = inherited
         self._cluster = cluster
+        self._unconfirmed = unconfirmed
 
     async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
         tenant = observed.tenant
@@ -180,7 +185,8 @@ class ValuesStep:
             )
             return [Finding(VALUES_READY, "False", "ParentValuesMissing", message)]
         try:
-            text = render_values(self._cluster(), namespace_values(observed), inherited or "")
+            unconfirmed = self._unconfirmed()
+            text = render_values(self._cluster(), namespace_values(observed), inherited or "", unconfirmed)
         except MalformedValues as e:
             message = f'{KEY} of the Secret {SECRET_NAME} in namespace "{source}" cannot be read: {e}; correct it'
             return [Finding(VALUES_READY, "False", "Malformed", message)]
@@ -196,10 +202,11 @@ def _inherited_text(secret: Object) -> str:
 
 
 @lru_cache(maxsize=64)
-def _cluster_text(inherited: str, cluster: tuple[tuple[str, str], ...]) -> str:
+def _cluster_text(inherited: str, cluster: tuple[tuple[str, str], ...], unconfirmed: frozenset[str]) -> str:
     previous = _parse(inherited).get(_CLUSTER) or {}
     carried = {key: value for key, value in previous.items() if not str(key).startswith(_SETTINGS_PREFIX)}
-    return _dump({_CLUSTER: {**carried, **dict(cluster)}})
+    confirmed = {key: value for key, value in cluster if key not in unconfirmed or key not in carried}
+    return _dump({_CLUSTER: {**carried, **confirmed}})
 
 
 @lru_cache(maxsize=64)

@@ -50,7 +50,7 @@ def enqueue_publisher(guard: PublishingGuard, tenants: TenantApi, enqueue: Calla
         enqueue(tenant.key if tenant is not None else ROOT)
 
     def on_event(event: CacheEvent) -> None:
-        if event.type != "MODIFIED" and workload_namespace(*event.object.key) == guard.publisher:
+        if event.type != "MODIFIED" and workload_namespace(*event.object.key) in guard.named_namespaces:
             enqueue(ROOT)
             guard.publisher_changed()
 

@@ -188,6 +188,17 @@ def test_a_publisher_that_is_no_tenant_when_the_server_starts_is_taken_as_it_is(
     assert (world.publisher, world.host, world.sources.known.is_set()) == ("tenant-later", "b.example", True)
 
 
+def test_the_publisher_of_admin_pages_is_judged_as_well() -> None:
+    world = Sources()
+    world.sources.show_package(GOOD)
+    world.sources.show_package(package(publishing={"host": "b.example", "ingressNameAdmin": "tenant-later"}))
+    problem = "publishing.ingressNameAdmin: tenant-later is the namespace of no tenant"
+    assert (world.host, world.sources.package_problem) == ("a.example", problem)
+    world.add_tenant("tenant-later")
+    assert (world.host, world.sources.problems) == ("b.example", [])
+    assert world.sources.current.publishing.ingress_name_admin == "tenant-later"
+
+
 def test_the_root_is_a_publisher_before_it_exists() -> None:
     world = Sources(publishing={"ingressName": "tenant-other"})
     world.tenants.clear()

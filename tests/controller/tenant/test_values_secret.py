@@ -55,6 +55,33 @@ async def test_unknown_keys_of_the_roots_secret_reach_every_descendant_with_one_
 
 
 @virtual
+async def test_charts_keep_the_publishing_tenant_until_the_settings_name_a_tenant() -> None:
+    """A typing error that is found at a start, when the settings of before are not known, takes no service off."""
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
+        world.configure(publishing={"ingressName": "tenant-beta", "ingressNameAdmin": "tenant-alpha"})
+        await world.settle()
+        for namespace in ("tenant-root", "tenant-alpha"):
+            assert world.values(namespace)["_cluster"]["expose-ingress"] == "tenant-root"
+            assert world.values(namespace)["_cluster"]["expose-ingress-admin"] == "tenant-alpha"
+        await world.create("beta")
+        await world.settle()
+        for namespace in ("tenant-root", "tenant-alpha", "tenant-beta"):
+            assert world.values(namespace)["_cluster"]["expose-ingress"] == "tenant-beta"
+
+
+@virtual
+async def test_a_first_installation_names_the_publishing_tenant_before_it_exists() -> None:
+    world = World()
+    world.configure(publishing={"ingressName": "tenant-beta"})
+    async with world.running():
+        await world.settle()
+        assert world.values("tenant-root")["_cluster"]["expose-ingress"] == "tenant-beta"
+
+
+@virtual
 async def test_a_malformed_secret_of_the_root_is_not_overwritten_and_a_condition_says_so() -> None:
     world = World()
     async with world.running():
