@@ -108,6 +108,7 @@ class Resource:
     the Table has no other columns. `cells` returns their values for an object, in the same order.
     `protobuf` describes Kubernetes' protobuf encoding of the kind; without it protobuf bodies are rejected (WIRE-E18).
     `selectable_fields` can be used in field selectors besides metadata.name and metadata.namespace (WIRE-D57).
+    `get_parameters` are the query parameters of `get` besides Kubernetes' own, each with its description.
     `strategic_merge` enables strategic merge patches, directed by the hints in the schemas (WIRE-D81).
     """
 
@@ -132,6 +133,7 @@ class Resource:
     default: Callable[[Object], None] = do_nothing
     protobuf: MessageDescriptor | None = None
     selectable_fields: Mapping[str, FieldValue] = field(default_factory=dict)
+    get_parameters: Mapping[str, str] = field(default_factory=dict)
     strategic_merge: bool = False
 
     @property

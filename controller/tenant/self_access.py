@@ -20,6 +20,7 @@ from registry.tenant.summary import TenantSummary
 
 SELF_ROLE_PREFIX = "cozy:tenant-self:"
 VERBS = ("get", "list", "watch")
+RESOURCES = ("tenants", "tenants/explain")
 
 
 def self_role_name(tenant: str) -> str:
@@ -29,7 +30,7 @@ def self_role_name(tenant: str) -> str:
 def render_self_role(tenant: TenantSummary) -> Object:
     rule = {
         "apiGroups": [GROUP],
-        "resources": ["tenants"],
+        "resources": list(RESOURCES),
         "resourceNames": [tenant.key.name],
         "verbs": list(VERBS),
     }

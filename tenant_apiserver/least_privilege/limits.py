@@ -11,7 +11,7 @@ from controller.publishing.services import PlatformService
 from controller.tenant.helm_ownership import MANAGED_BY_LABEL
 from controller.tenant.rbac_step import ROLE
 from controller.tenant.rbac_subjects import LEVELS
-from controller.tenant.self_access import SELF_ROLE_PREFIX, VERBS
+from controller.tenant.self_access import RESOURCES, SELF_ROLE_PREFIX, VERBS
 from controller.tenantgateway.model import RouteKind
 from controller.tenantgateway.names import CONTROLLER_NAME, GATEWAY_API_GROUP, VERTEX_LABEL
 from registry.names import (
@@ -175,7 +175,7 @@ def role_limits() -> Sequence[Limit]:
     rule = " && ".join(
         (
             f"object.rules[0].apiGroups == ['{GROUP}']",
-            "object.rules[0].resources == ['tenants']",
+            f"object.rules[0].resources.all(resource, resource in {list(RESOURCES)})",
             f"object.rules[0].?resourceNames.orValue([]) == [object.metadata.name.substring({len(SELF_ROLE_PREFIX)})]",
             f"object.rules[0].verbs.all(verb, verb in {list(VERBS)})",
         )

@@ -20,7 +20,7 @@ from admission.tenant.claims.claim_lease import NAME as CLAIMS_LEASE
 from controller.platform.package import PACKAGE, PACKAGES
 from controller.tenant.quota.rendering import LIMIT_RANGE_NAME, QUOTA_NAME
 from controller.tenant.rbac_step import ROLES
-from controller.tenant.self_access import SELF_ROLE_PREFIX
+from controller.tenant.self_access import RESOURCES, SELF_ROLE_PREFIX
 from controller.tenant.tenantgateway_step import TENANTGATEWAY_NAME
 from controller.tenant.values_secret_step import SECRET_NAME as VALUES_SECRET
 from registry.application.kept_forms import NAME as KEPT_FORMS
@@ -226,7 +226,7 @@ RIGHTS: Sequence[Right] = (
     Right(
         role=CLUSTER_ROLE,
         group=GROUP,
-        resources=["tenants"],
+        resources=list(RESOURCES),
         verbs=READ,
         proofs=dict.fromkeys(READ, f"{_PRIVILEGE}::test_roles_need_the_rights_that_they_give"),
         why="Kubernetes lets an account write a Role only if it has the rights in it. The server never reads Tenants "

@@ -36,6 +36,7 @@ from registry.tenantnamespace.convert import PLURAL, tenant_namespace_resource
 from registry.tenantnamespace.storage import TenantNamespaces
 from registry.tenantnamespace.watch_feed import TenantNamespaceFeed
 from tenant_apiserver.wiring.claims import Claims, Replica, ReplicaState, claiming_backend
+from tenant_apiserver.wiring.explain import tenant_explain
 from tenant_apiserver.wiring.owner_references import owner_plugins
 from tenant_apiserver.wiring.platform_ratios import PlatformRatios, platform_ratios
 from tenant_apiserver.wiring.policies import DiscoverableCluster
@@ -111,7 +112,11 @@ def tenant_api(config: TenantApiConfig) -> TenantApi:
     backend: Backend = claims.backend if claims is not None else stored
     store = Store(backend=backend, strategy=strategy, visibility=watched.visibility.tenants)
     return TenantApi(
-        storages={"tenants": store, "tenants/status": ReadOnlyStatus(store)},
+        storages={
+            "tenants": store,
+            "tenants/status": ReadOnlyStatus(store),
+            "tenants/explain": tenant_explain(config.cluster, store, watched.cache, watched.tree, config.authorizer),
+        },
         admission=Chain(_plugins(config, watched, stored, tree_rules), observe=config.observe),
         namespace_storages={PLURAL: watched.tenant_namespaces},
         cache=watched.cache,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from apiserver.meta.resource import Resource
+
 Parameter = Mapping[str, Any]
 
 
@@ -22,6 +24,11 @@ NAMESPACE = _path("namespace", "The namespace of the object.")
 
 def name_of(kind: str) -> Parameter:
     return _path("name", f"name of the {kind}")
+
+
+def own_parameters(resource: Resource) -> Sequence[Parameter]:
+    """The query parameters of `get` that only this resource has."""
+    return [_query(name, "string", text) for name, text in resource.get_parameters.items()]
 
 
 _BOOKMARKS = _query("allowWatchBookmarks", "boolean", "True to receive events of type BOOKMARK in a watch.")

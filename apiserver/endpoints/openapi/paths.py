@@ -25,6 +25,7 @@ from apiserver.endpoints.openapi.parameters import (
     READ,
     Parameter,
     name_of,
+    own_parameters,
 )
 from apiserver.meta.resource import Resource, Schema
 
@@ -188,7 +189,7 @@ class _Builder:
             "tags": [_tag(self._group)],
             "description": form.description.format(kind=self._resource.kind, part=part),
             "operationId": form.operation_id.format(group=_camel(self._group), subject=subject),
-            "parameters": list(form.parameters),
+            "parameters": [*form.parameters, *(own_parameters(kind) if form is _READ else ())],
             "responses": _responses(form.codes, response, produces),
             "x-kubernetes-action": form.action,
             "x-kubernetes-group-version-kind": {"group": kind.group, "kind": kind.kind, "version": kind.version},

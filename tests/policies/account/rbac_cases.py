@@ -119,7 +119,7 @@ def bindings_of_own_roles() -> Iterator[AccountCase]:
 def roles() -> Iterator[AccountCase]:
     rule = {
         "apiGroups": ["apps.cozystack.io"],
-        "resources": ["tenants"],
+        "resources": ["tenants", "tenants/explain"],
         "resourceNames": ["a"],
         "verbs": ["get", "list", "watch"],
     }
@@ -128,6 +128,7 @@ def roles() -> Iterator[AccountCase]:
     name = "cozy:tenant-self:a"
     yield case(ROLES, "of a tenant", TENANT, name, new={"rules": [rule]})
     yield case(ROLES, "for get only", TENANT, name, new={"rules": [{**rule, "verbs": ["get"]}]})
+    yield case(ROLES, "of an earlier version", TENANT, name, new={"rules": [{**rule, "resources": ["tenants"]}]})
     yield case(ROLES, "elsewhere", OTHER, name, new={"rules": [rule]}, refusal=place)
     yield case(ROLES, "another name", TENANT, "a", new={"rules": [rule]}, refusal=place)
     yield case(ROLES, "deleted", TENANT, name, old={"rules": [rule]})

@@ -1,0 +1,1 @@
+"""The chains of facts, one module for each subject. Pure."""

@@ -1,0 +1,102 @@
+"""The facts of a route: its hostnames, its parents, and what their controllers say. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from apiserver.meta.resource import Key, Object
+from registry.explain.known import KnownRoute
+from registry.explain.reasons import condition_fact
+from registry.explain.types import HIDDEN, Fact, FactObject, explanation, fact_object, hidden_object
+
+_GATEWAYS = "gateways.md"
+
+
+def explain_route(known: KnownRoute, about: str) -> Object:
+    """The answer about a route: a missing one, and one that the user may not get, give the same."""
+    name = f"{known.key.namespace}/{known.key.name}"
+    if known.route is None:
+        facts = [
+            Fact(
+                object=hidden_object(),
+                status="Unknown",
+                rule="A route is explained to those who may get it.",
+                link="visibility.md#hidden-objects",
+                message=f"route {name} does not exist, or is {HIDDEN}",
+                remedy="check the name, or ask for the right to get the route",
+            )
+        ]
+        return explanation(known.tenant.key, about, facts, "")
+    return explanation(known.tenant.key, about, list(route_facts(known.route)), f"route {name} is served")
+
+
+def route_facts(route: Object) -> Iterator[Fact]:
+    """Each parentRef with the conditions of its controllers."""
+    metadata, spec = route["metadata"], route.get("spec") or {}
+    subject = fact_object(
+        str(route.get("apiVersion") or "gateway.networking.k8s.io/v1"),
+        str(route.get("kind") or "HTTPRoute"),
+        Key(metadata["namespace"], metadata["name"]),
+    )
+    hostnames = [str(each) for each in spec.get("hostnames") or ()]
+    yield Fact(
+        object=subject.model_copy(update={"field": "spec.hostnames"}),
+        status="True",
+        value=", ".join(hostnames) or "those of the listeners",
+        rule="A route serves its hostnames on the Gateways that it names.",
+        link=_GATEWAYS,
+    )
+    references = _mappings(spec.get("parentRefs"))
+    if not references:
+        yield Fact(
+            object=subject.model_copy(update={"field": "spec.parentRefs"}),
+            status="False",
+            rule="A route names the Gateways that serve it.",
+            link=_GATEWAYS,
+            message="the route names no Gateway",
+            remedy="add a parentRef with the name and namespace of the Gateway",
+        )
+    parents = _mappings((route.get("status") or {}).get("parents"))
+    for at, reference in enumerate(references):
+        yield from _parent_facts(subject, at, reference, parents)
+
+
+def _parent_facts(
+    subject: FactObject, at: int, reference: Mapping[str, Any], parents: Sequence[Mapping[str, Any]]
+) -> Iterator[Fact]:
+    kind, namespace, name, *_ = identity = _identity(reference, subject)
+    named = f"{kind} {namespace}/{name}"
+    told = [each for each in parents if _identity(each.get("parentRef"), subject) == identity]
+    if not told:
+        yield Fact(
+            object=subject.model_copy(update={"field": f"spec.parentRefs[{at}]"}),
+            status="Unknown",
+            value=named,
+            rule="The controller of a Gateway reports on each route that names it.",
+            link=_GATEWAYS,
+            message=f"no controller has reported on {named}",
+            remedy="check that the Gateway exists, and that the controller of its class is running",
+        )
+    for each in told:
+        controller = each.get("controllerName")
+        for condition in _mappings(each.get("conditions")):
+            fact = condition_fact(subject, condition)
+            field = f"status.parents[{at}].conditions[{condition.get('type')}]"
+            yield fact.model_copy(
+                update={
+                    "object": subject.model_copy(update={"field": field}),
+                    "value": f"{fact.value} at {named}, says {controller}",
+                }
+            )
+
+
+def _identity(reference: object, subject: FactObject) -> tuple[object, ...]:
+    """The fields of a parentRef with their defaults: controllers repeat it with or without them."""
+    found = reference if isinstance(reference, dict) else {}
+    namespace = found.get("namespace") or subject.namespace
+    return found.get("kind") or "Gateway", namespace, found.get("name"), found.get("sectionName"), found.get("port")
+
+
+def _mappings(value: object) -> Sequence[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else ()

@@ -1,0 +1,126 @@
+"""What the user may know of the subject: only objects that they may get, as values. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from apiserver.meta.resource import Key, Object
+from registry.names import GROUP, KIND, VERSION
+
+API_VERSION = f"{GROUP}/{VERSION}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownTenant:
+    """`obj` is the Tenant that is asked about. `owners` has the Tenants of namespaces that its status names, by
+    namespace, as far as the user may get them."""
+
+    obj: Object
+    owners: Mapping[str, Key] = field(default_factory=dict)
+    quota: Object | None = None
+    """The ResourceQuota of its namespace."""
+
+    @property
+    def key(self) -> Key:
+        metadata = self.obj["metadata"]
+        return Key(metadata["namespace"], metadata["name"])
+
+    @property
+    def status(self) -> Object:
+        return self.obj.get("status") or {}
+
+    @property
+    def spec(self) -> Object:
+        return self.obj.get("spec") or {}
+
+    @property
+    def namespace(self) -> str:
+        return str(self.status.get("namespace") or "")
+
+    @property
+    def host(self) -> str:
+        return str((self.status.get("host") or {}).get("value") or "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownGateway:
+    """The Gateway that serves the Tenant: the objects are None where the user may not get them, or they are missing."""
+
+    key: Key
+    tenantgateway: Object | None = None
+    gateway: Object | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownHost:
+    """`owner` is another Tenant that has the host, or the longest domain around it. `gateway` is None if no Gateway
+    serves the Tenant. `routes` name the host; they are those of the `searched` namespaces. `truncated`: there are more
+    routes than were looked at."""
+
+    tenant: KnownTenant
+    host: str
+    owner: KnownTenant | None = None
+    may_set_host: bool = False
+    gateway: KnownGateway | None = None
+    routes: Sequence[Object] = ()
+    searched: Sequence[str] = ()
+    truncated: bool = False
+    certificate: Object | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownRoute:
+    """`route` is None if the user may not get it, or it is missing."""
+
+    tenant: KnownTenant
+    key: Key
+    route: Object | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownNamespace:
+    """`owner` and `namespace` are None if the user may not get the Tenant, or the Namespace, or they are missing."""
+
+    tenant: KnownTenant
+    name: str
+    owner: KnownTenant | None
+    namespace: Object | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownUser:
+    """What `user` may do: `allowed` by verb on the Tenant, `children` by verb on Tenants in its namespace. The groups
+    of a user other than the caller are not known."""
+
+    tenant: KnownTenant
+    user: str
+    is_caller: bool
+    allowed: Mapping[str, bool]
+    children: Mapping[str, bool]
+    may_set_host: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A binding that lets its subjects get the Tenant; it is cluster-wide if its key has no namespace."""
+
+    binding: Key
+    role: str
+    subjects: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownReaders:
+    """`cluster_wide` is False if the user may not list ClusterRoleBindings: they are left out then."""
+
+    tenant: KnownTenant
+    readers: Sequence[Reader]
+    cluster_wide: bool
+
+
+def tenant_key(obj: Object) -> Key:
+    return Key(obj["metadata"]["namespace"], obj["metadata"]["name"])
+
+
+TENANT = API_VERSION, KIND

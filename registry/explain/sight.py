@@ -1,0 +1,106 @@
+"""What one user may get or list: nothing else enters an explanation (ATTACK-15)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from apiserver.authorization.authorizer import AccessAttributes, AccessDenied, Authorizer
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Key, Object
+from apiserver.request.context import User
+from registry.cluster.interface import ClusterClient, ClusterResource, NotServed
+from registry.names import GROUP, VERSION
+
+# An explanation costs no more reviews of Tenants than this.
+_MOST_REVIEWS = 20
+
+
+class ListedPage(NamedTuple):
+    """`truncated`: there are more items."""
+
+    items: Sequence[Object]
+    truncated: bool = False
+
+
+class Sight:
+    """The objects of the cluster as `user` may read them. If the authorizer cannot decide, nothing is visible."""
+
+    def __init__(self, cluster: ClusterClient, authorizer: Authorizer, user: User) -> None:
+        self._cluster = cluster
+        self._authorizer = authorizer
+        self.user = user
+
+    async def may(self, verb: str, resource: ClusterResource, namespace: str = "", name: str = "") -> bool:
+        return await self.is_allowed(self._access(verb, resource, namespace, name))
+
+    async def is_allowed(self, access: AccessAttributes) -> bool:
+        try:
+            return (await self._authorizer.authorize(access)).allowed
+        except StatusError:
+            return False
+
+    async def require(self, access: AccessAttributes) -> None:
+        """Raises AccessDenied."""
+        if not await self.is_allowed(access):
+            raise AccessDenied(access)
+
+    def tenant_access(self, verb: str, key: Key, *, user: User | None = None) -> AccessAttributes:
+        """An action on a Tenant, or with an empty name on all of a namespace."""
+        return AccessAttributes(
+            user=user or self.user,
+            verb=verb,
+            group=GROUP,
+            version=VERSION,
+            resource="tenants",
+            namespace=key.namespace,
+            name=key.name,
+        )
+
+    async def tenants(self, keys: Iterable[Key]) -> frozenset[Key]:
+        """Those of the Tenants that the user may get; only the first twenty are considered."""
+        some = list(dict.fromkeys(keys))[:_MOST_REVIEWS]
+        allowed = await asyncio.gather(*(self.is_allowed(self.tenant_access("get", each)) for each in some))
+        return frozenset(each for each, may in zip(some, allowed, strict=True) if may)
+
+    async def get(self, resource: ClusterResource, key: Key) -> Object | None:
+        """None if the user may not get the object, or it does not exist. Raises ClusterUnreachable."""
+        if not await self.may("get", resource, *key):
+            return None
+        try:
+            found = await self._cluster.get(resource, *key)
+        except NotServed:
+            return None
+        except StatusError as error:
+            if error.code in (403, 404):
+                return None
+            raise
+        return {"apiVersion": resource.api_version, "kind": resource.kind, **found}
+
+    async def list(self, resource: ClusterResource, namespace: str, *, limit: int) -> ListedPage | None:
+        """None if the user may not list the objects. Raises ClusterUnreachable."""
+        if not await self.may("list", resource, namespace):
+            return None
+        try:
+            page = await self._cluster.list(resource, namespace, limit=limit)
+        except NotServed:
+            return ListedPage(())
+        except StatusError as error:
+            if error.code in (403, 404):
+                return ListedPage(())
+            raise
+        identity = {"apiVersion": resource.api_version, "kind": resource.kind}
+        items = [{**identity, **each} for each in page.get("items") or ()]
+        return ListedPage(items, truncated=bool((page.get("metadata") or {}).get("continue")))
+
+    def _access(self, verb: str, resource: ClusterResource, namespace: str, name: str) -> AccessAttributes:
+        return AccessAttributes(
+            user=self.user,
+            verb=verb,
+            group=resource.group,
+            version=resource.version,
+            resource=resource.plural,
+            namespace=namespace if resource.namespaced else "",
+            name=name,
+        )

@@ -1,0 +1,106 @@
+"""The subresource `tenants/explain`: reads what the user may know, and answers by a pure function of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from apiserver import rest
+from apiserver.authorization.authorizer import AccessAttributes, Authorizer
+from apiserver.encoding.encoded_object import CachedObject, encode
+from apiserver.meta.resource import Key, Object, Resource
+from apiserver.request.context import RequestContext, User
+from registry.cluster.interface import CLUSTERROLEBINDINGS, ROLEBINDINGS, ClusterClient
+from registry.explain.chains.host import explain_host
+from registry.explain.chains.namespace import explain_namespace
+from registry.explain.chains.route import explain_route
+from registry.explain.chains.tenant import explain_tenant
+from registry.explain.chains.user import explain_readers, explain_user
+from registry.explain.known import KnownTenant
+from registry.explain.read import ExplainSources, read_host, read_namespace, read_route, read_tenant, read_user
+from registry.explain.readers import read_readers
+from registry.explain.sight import Sight
+from registry.explain.subject import ExplainedSubject, parse_subject
+from registry.explain.types import explanation_resource
+
+_ACCOUNT = "system:serviceaccount:"
+_REVIEWS_GROUP, _REVIEWS = "authorization.k8s.io", "subjectaccessreviews"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explainer:
+    """Explains one subject to one user."""
+
+    cluster: ClusterClient
+    authorizer: Authorizer
+    sources: ExplainSources
+
+    async def explain(self, user: User, tenant: Object, subject: ExplainedSubject) -> Object:
+        """`tenant` is one that the user may get. Raises AccessDenied for rights that the subject needs besides, and
+        ClusterUnreachable."""
+        sight, sources, about = Sight(self.cluster, self.authorizer, user), self.sources, str(subject)
+        known = await read_tenant(sources, sight, tenant)
+        match subject.kind:
+            case "tenant":
+                return explain_tenant(known, about)
+            case "host":
+                return explain_host(await read_host(sources, sight, known, subject.name), about)
+            case "route":
+                return explain_route(await read_route(sight, known, Key(subject.namespace, subject.name)), about)
+            case "namespace":
+                return explain_namespace(await read_namespace(sources, sight, known, subject.name), about)
+            case "user":
+                return await self._explain_user(sight, known, subject)
+            case "who-can-see":
+                return await self._explain_readers(sight, known, about)
+
+    async def _explain_user(self, sight: Sight, known: KnownTenant, subject: ExplainedSubject) -> Object:
+        user = sight.user
+        if subject.name != user.name:
+            # whoever may create these learns the same from kube-apiserver
+            review = AccessAttributes(user=user, verb="create", group=_REVIEWS_GROUP, version="v1", resource=_REVIEWS)
+            await sight.require(review)
+            user = User(name=subject.name, groups=_groups_of(subject.name))
+        return explain_user(await read_user(self.sources, sight, known, user), str(subject))
+
+    async def _explain_readers(self, sight: Sight, known: KnownTenant, about: str) -> Object:
+        bindings = AccessAttributes(
+            user=sight.user,
+            verb="list",
+            group=ROLEBINDINGS.group,
+            version=ROLEBINDINGS.version,
+            resource=ROLEBINDINGS.plural,
+            namespace=known.key.namespace,
+        )
+        await sight.require(bindings)
+        cluster_wide = await sight.may("list", CLUSTERROLEBINDINGS)
+        return explain_readers(await read_readers(self.cluster, known, cluster_wide=cluster_wide), about)
+
+
+class TenantExplain(rest.Getter):
+    """Answers `get` of `tenants/explain` to those who may also get the Tenant."""
+
+    def __init__(self, tenants: rest.Getter, explainer: Explainer) -> None:
+        self._tenants = tenants
+        self._explainer = explainer
+        self._resource = explanation_resource()
+
+    @property
+    def resource(self) -> Resource:
+        return self._resource
+
+    async def get(self, context: RequestContext, key: Key, *, at_least: int = 0) -> CachedObject:
+        """The explanation of the subject that the parameter `about` names. Raises BadRequest for another form,
+        AccessDenied, NotFound, and ClusterUnreachable."""
+        subject = parse_subject(context.query.get("about"))
+        sight = Sight(self._explainer.cluster, self._explainer.authorizer, context.user)
+        await sight.require(sight.tenant_access("get", key))
+        tenant = (await self._tenants.get(context, key, at_least=at_least)).object()
+        return encode(self._resource, await self._explainer.explain(context.user, tenant, subject))
+
+
+def _groups_of(name: str) -> tuple[str, ...]:
+    """The groups that every user of this name has."""
+    if name.startswith(_ACCOUNT):
+        namespace = name.removeprefix(_ACCOUNT).partition(":")[0]
+        return ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+    return ("system:authenticated",)

@@ -1,0 +1,123 @@
+"""A cluster with Tenants, and what one user may get of it, for tests of explanations."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from apiserver.authorization.authorizer import AccessAttributes, Decision
+from apiserver.encoding.encoded_object import encode
+from apiserver.meta.resource import Key, Object
+from apiserver.request.context import User
+from apiserver.storage.watch_cache import WatchCache
+from registry.cluster.interface import ClusterResource
+from registry.explain.read import ExplainSources
+from registry.explain.storage import Explainer
+from registry.explain.subject import parse_subject
+from registry.explain.types import explanation_resource
+from registry.tenant.summary import summarize
+from registry.tenant.tree import TenantTree, effective_gateway, effective_host
+from registry.tenant.types import tenant_resource
+from tests.fake_cluster import FakeCluster
+from tests.tenant_objects import ROOT_HOST, tenant
+
+EVE = User(name="eve", groups=("tenant-alice-admin", "system:authenticated"))
+ALICE = Key("tenant-root", "alice")
+Stored = tuple[ClusterResource, Object]
+
+
+class Everything:
+    """Allows everything but the `denied` resources."""
+
+    def __init__(self, denied: Collection[str] = ()) -> None:
+        self._denied = denied
+
+    async def authorize(self, attributes: AccessAttributes) -> Decision:
+        return Decision(allowed=attributes.resource not in self._denied)
+
+
+class InNamespaces:
+    """Allows every verb in some namespaces, and what `also` names: resource, namespace and name."""
+
+    def __init__(self, namespaces: Collection[str], also: Collection[tuple[str, str, str]] = ()) -> None:
+        self._namespaces = namespaces
+        self._also = also
+
+    async def authorize(self, attributes: AccessAttributes) -> Decision:
+        named = attributes.resource, attributes.namespace, attributes.name
+        return Decision(allowed=attributes.namespace in self._namespaces or named in self._also)
+
+
+@dataclass
+class ExplainWorld:
+    """`tenants` by key with their specs; their statuses are those that the controllers would write, with the
+    `conditions` of each."""
+
+    tenants: Mapping[Key, Mapping[str, Any]]
+    objects: Sequence[Stored] = ()
+    conditions: Mapping[Key, Sequence[Object]] = field(default_factory=dict)
+    authorizer: Everything | InNamespaces = field(default_factory=Everything)
+
+    def _objects(self) -> tuple[TenantTree, list[Object]]:
+        plain = [tenant(key.name, key.namespace, spec=spec) for key, spec in self.tenants.items()]
+        tree = TenantTree(map(summarize, plain), root_host=ROOT_HOST)
+        for each in plain:
+            key = Key(each["metadata"]["namespace"], each["metadata"]["name"])
+            summary = tree.get(key)
+            assert summary is not None
+            host = effective_host(tree, summary)
+            each["status"] |= {
+                "host": host.model_dump() if host is not None else None,
+                "gateway": effective_gateway(tree, summary).model_dump(),
+                "conditions": list(self.conditions.get(key, [condition("Ready")])),
+            }
+        return tree, plain
+
+    async def explain(self, about: str, of: Key = ALICE, user: User = EVE) -> bytes:
+        """The answer as the API encodes it."""
+        tree, tenants = self._objects()
+        cluster, cache = FakeCluster(), WatchCache(tenant_resource())
+        cache.replace([encode(tenant_resource(), each) for each in tenants], 1)
+        for resource, obj in self.objects:
+            cluster.add(resource, obj)
+        sources = ExplainSources(
+            tree=tree,
+            tenants=cache,
+            gateway_name="cozystack",
+            may_set_host=lambda one: "system:masters" in one.groups,
+        )
+        explainer = Explainer(cluster=cluster, authorizer=self.authorizer, sources=sources)
+        found = await cache.get(of)
+        assert found is not None
+        return encode(explanation_resource(), await explainer.explain(user, found.object(), parse_subject(about))).json
+
+
+def condition(type_: str, status: str = "True", reason: str = "Reconciled", message: str = "") -> Object:
+    return {"type": type_, "status": status, "reason": reason, "message": message}
+
+
+def metadata(name: str, namespace: str = "") -> Object:
+    return {"name": name, "namespace": namespace} if namespace else {"name": name}
+
+
+def route(name: str, namespace: str, *hostnames: str, conditions: Sequence[Object] = ()) -> Object:
+    parent = {"name": "cozystack", "namespace": "tenant-alice"}
+    told = {
+        "parentRef": {"group": "gateway.networking.k8s.io", "kind": "Gateway", **parent},
+        "controllerName": "gateway.cozystack.io/tenantgateway-controller",
+        "conditions": list(conditions),
+    }
+    return {
+        "metadata": metadata(name, namespace),
+        "spec": {"hostnames": list(hostnames), "parentRefs": [parent]},
+        "status": {"parents": [told] if conditions else []},
+    }
+
+
+def tenantgateway(namespace: str, listeners: Sequence[Object], *conditions: Object) -> Object:
+    return {
+        "metadata": metadata("cozystack", namespace),
+        "spec": {"apex": "alice.example.org"},
+        "status": {"conditions": list(conditions), "listeners": list(listeners)},
+    }

@@ -1,0 +1,7 @@
+"""The kinds of routes as the cluster serves them."""
+
+from __future__ import annotations
+
+from registry.cluster.interface import ClusterResource
+
+HTTPROUTES = ClusterResource("gateway.networking.k8s.io", "v1", "httproutes", "HTTPRoute")

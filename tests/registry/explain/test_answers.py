@@ -1,0 +1,216 @@
+"""Answers about each kind of subject, as golden files: a change of an answer is seen in a review."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from apiserver.authorization.authorizer import AccessDenied
+from apiserver.meta.errors import BadRequest
+from apiserver.meta.resource import Key, Object
+from apiserver.request.context import User
+from registry.cluster.interface import CLUSTERROLEBINDINGS, CLUSTERROLES, NAMESPACES, RESOURCEQUOTAS, ROLEBINDINGS
+from registry.explain.read import CERTIFICATES, GATEWAYS
+from registry.explain.subject import ExplainedSubject, parse_subject
+from registry.tenantgateway.types import TENANTGATEWAYS
+from tests.registry.explain.explain_world import (
+    ALICE,
+    Everything,
+    ExplainWorld,
+    InNamespaces,
+    Stored,
+    condition,
+    metadata,
+    route,
+    tenantgateway,
+)
+from tests.registry.explain.route_kinds import HTTPROUTES
+
+_GOLDEN = Path(__file__).parent / "golden"
+_HOST = "shop.alice.example.org"
+_TENANTS = {Key("tenant-root", "root"): {}, ALICE: {"gateway": True}, Key("tenant-alice", "dev"): {}}
+_CONFLICT = condition("Accepted", "False", "HostnameConflict", f'"{_HOST}" belongs to a route of another namespace')
+_LISTENER = {"name": "https-shop-1", "hostname": _HOST, "ready": True, "certificateName": "cozystack-shop-tls"}
+_READY = condition("Ready", message="the Gateway and all its listeners are ready")
+_CERTIFICATE: Stored = (
+    CERTIFICATES,
+    {
+        "metadata": metadata("cozystack-shop-tls", "tenant-alice"),
+        "status": {"conditions": [condition("Ready", reason="Ready")], "notAfter": "2026-04-01T00:00:00Z"},
+    },
+)
+
+
+def _gateway(*listeners: Object) -> Stored:
+    return TENANTGATEWAYS, tenantgateway("tenant-alice", listeners, _READY)
+
+
+def _served() -> list[Stored]:
+    accepted = condition("Accepted", reason="Accepted", message="the route may use all of its hostnames")
+    return [
+        _gateway(_LISTENER),
+        _CERTIFICATE,
+        (HTTPROUTES, route("shop", "tenant-alice", _HOST, conditions=[accepted])),
+    ]
+
+
+def _quota() -> Stored:
+    status = {"hard": {"requests.cpu": "4"}, "used": {"requests.cpu": "500m"}}
+    return RESOURCEQUOTAS, {"metadata": metadata("tenant-pool", "tenant-alice"), "status": status}
+
+
+def _bindings() -> list[Stored]:
+    rule = {"apiGroups": ["apps.cozystack.io"], "resources": ["tenants"], "verbs": ["get"]}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "readers"}
+    other = {**reference, "name": "others"}
+    subject = {"kind": "Group", "name": "tenant-root-view", "apiGroup": "rbac.authorization.k8s.io"}
+    return [
+        (CLUSTERROLES, {"metadata": metadata("readers"), "rules": [rule]}),
+        (CLUSTERROLES, {"metadata": metadata("others"), "rules": [{**rule, "verbs": ["list"]}]}),
+        (ROLEBINDINGS, {"metadata": metadata("read", "tenant-root"), "roleRef": reference, "subjects": [subject]}),
+        (ROLEBINDINGS, {"metadata": metadata("list", "tenant-root"), "roleRef": other, "subjects": [subject]}),
+        (CLUSTERROLEBINDINGS, {"metadata": metadata("all"), "roleRef": reference, "subjects": [subject]}),
+    ]
+
+
+_REFUSED = condition("GatewayReady", "False", "GatewayNotAccepted", "gateway tenant-alice/cozystack: Pending")
+_ATTACHED = {"namespace.cozystack.io/host": "alice.example.org", "namespace.cozystack.io/gateway": "tenant-alice"}
+_PARENT_HIDDEN = InNamespaces({"tenant-alice"}, {("tenants", "tenant-root", "alice")})
+
+
+@pytest.mark.parametrize(
+    ("name", "about", "world"),
+    [
+        ("tenant", "tenant", ExplainWorld(_TENANTS, [_quota()])),
+        (
+            "tenant-not-ready",
+            "tenant",
+            ExplainWorld(_TENANTS, conditions={ALICE: [{**_REFUSED, "type": "Ready"}, _REFUSED]}),
+        ),
+        ("tenant-parent-hidden", "", ExplainWorld(_TENANTS, authorizer=_PARENT_HIDDEN)),
+        ("host-served", f"host/{_HOST.upper()}.", ExplainWorld(_TENANTS, _served())),
+        (
+            "host-conflict",
+            f"host/{_HOST}",
+            ExplainWorld(
+                _TENANTS, [_gateway(), (HTTPROUTES, route("shop", "tenant-alice", _HOST, conditions=[_CONFLICT]))]
+            ),
+        ),
+        (
+            "host-certificate-not-ready",
+            f"host/{_HOST}",
+            ExplainWorld(_TENANTS, [_gateway({**_LISTENER, "ready": False, "reason": "CertificateNotReady"})]),
+        ),
+        ("host-without-gateway", f"host/{_HOST}", ExplainWorld({**_TENANTS, ALICE: {}})),
+        ("host-of-a-child", "host/www.dev.alice.example.org", ExplainWorld(_TENANTS)),
+        ("host-elsewhere", "host/shop.example.com", ExplainWorld(_TENANTS)),
+        (
+            "host-on-a-gateway-without-tenantgateway",
+            f"host/{_HOST}",
+            ExplainWorld(
+                _TENANTS,
+                [
+                    (
+                        GATEWAYS,
+                        {
+                            "metadata": metadata("cozystack", "tenant-alice"),
+                            "spec": {"listeners": [{"name": "https-shop-1", "hostname": _HOST}]},
+                            "status": {
+                                "listeners": [
+                                    {
+                                        "name": "https-shop-1",
+                                        "conditions": [condition("Programmed", "False", "Pending", "waiting")],
+                                    }
+                                ]
+                            },
+                        },
+                    )
+                ],
+                authorizer=Everything(denied=["tenantgateways"]),
+            ),
+        ),
+        ("route", "route/tenant-alice/shop", ExplainWorld(_TENANTS, _served())),
+        (
+            "route-not-reported",
+            "route/tenant-alice/shop",
+            ExplainWorld(_TENANTS, [(HTTPROUTES, route("shop", "tenant-alice", _HOST))]),
+        ),
+        ("route-hidden", "route/tenant-other/shop", ExplainWorld(_TENANTS)),
+        (
+            "namespace",
+            "namespace/tenant-alice",
+            ExplainWorld(_TENANTS, [(NAMESPACES, {"metadata": {"name": "tenant-alice", "labels": _ATTACHED}})]),
+        ),
+        ("namespace-hidden", "namespace/kube-system", ExplainWorld(_TENANTS)),
+        ("user", "user/eve", ExplainWorld(_TENANTS, authorizer=_PARENT_HIDDEN)),
+        ("user-other", "user/system:serviceaccount:default:bot", ExplainWorld(_TENANTS)),
+        ("who-can-see", "who-can-see", ExplainWorld(_TENANTS, _bindings())),
+        (
+            "who-can-see-in-the-namespace",
+            "who-can-see",
+            ExplainWorld(_TENANTS, _bindings(), authorizer=Everything(denied=["clusterrolebindings"])),
+        ),
+    ],
+)
+async def test_an_answer_is_as_its_golden_file(name: str, about: str, world: ExplainWorld) -> None:
+    """With UPDATE_GOLDEN=1, the file is written first."""
+    answer = json.dumps(json.loads(await world.explain(about)), indent=2) + "\n"
+    path = _GOLDEN / f"{name}.json"
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(answer)
+    assert path.read_text() == answer
+
+
+@pytest.mark.parametrize(
+    ("about", "subject"),
+    [
+        ("", ExplainedSubject("tenant")),
+        ("host/Shop.Example.org.", ExplainedSubject("host", "shop.example.org")),
+        ("route/a/b", ExplainedSubject("route", "b", "a")),
+        ("user/oidc:a/b", ExplainedSubject("user", "oidc:a/b")),
+    ],
+)
+def test_a_subject_is_parsed(about: str, subject: ExplainedSubject) -> None:
+    assert parse_subject(about) == subject
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        "tenant/x",
+        "host/",
+        "host/a/b",
+        "route/a",
+        "route/a/b/c",
+        "route/../x",
+        "namespace/",
+        "user/",
+        "x",
+        f"host/{'a' * 999}",
+    ],
+)
+def test_other_subjects_are_bad_requests(about: str) -> None:
+    with pytest.raises(BadRequest, match="about must be"):
+        parse_subject(about)
+
+
+async def test_another_user_needs_the_right_to_review_access() -> None:
+    world = ExplainWorld(_TENANTS, authorizer=Everything(denied=["subjectaccessreviews"]))
+    assert json.loads(await world.explain("user/eve"))["verdict"] == "True"
+    with pytest.raises(AccessDenied, match='cannot create resource "subjectaccessreviews"'):
+        await world.explain("user/bob")
+
+
+async def test_readers_need_the_right_to_list_bindings() -> None:
+    world = ExplainWorld(_TENANTS, _bindings(), authorizer=Everything(denied=["rolebindings"]))
+    with pytest.raises(AccessDenied, match='cannot list resource "rolebindings"'):
+        await world.explain("who-can-see")
+
+
+async def test_the_advice_depends_on_who_may_set_hosts() -> None:
+    world, admin = ExplainWorld(_TENANTS), User(name="admin", groups=("system:masters",))
+    assert "ask a platform administrator" in json.loads(await world.explain("host/example.com"))["summary"]
+    assert json.loads(await world.explain("host/example.com", user=admin))["summary"].endswith(", or set spec.host")

@@ -1,0 +1,80 @@
+"""What the user may not get does not change an answer by a single byte (ATTACK-15)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apiserver.meta.resource import Key
+from registry.cluster.interface import NAMESPACES, ROLEBINDINGS
+from registry.explain.read import CERTIFICATES, GATEWAYS
+from registry.tenantgateway.types import TENANTGATEWAYS
+from tests.registry.explain.explain_world import (
+    ALICE,
+    ExplainWorld,
+    InNamespaces,
+    Stored,
+    condition,
+    metadata,
+    route,
+    tenantgateway,
+)
+from tests.registry.explain.route_kinds import HTTPROUTES
+
+# eve may get everything in the namespace of her tenant, and the tenant itself
+_EVE_SEES = InNamespaces({"tenant-alice"}, {("tenants", "tenant-root", "alice")})
+_HOSTS = ("alice.example.org", "shop.alice.example.org", "bob.example.org", "x.bob.example.org", "example.com")
+_NAMES = ("a", "bob", "cozystack", "shop")
+_HIDDEN_NAMESPACES = ("tenant-root", "tenant-bob", "tenant-alice-dev", "default")
+_VISIBLE: tuple[Stored, ...] = (
+    (TENANTGATEWAYS, tenantgateway("tenant-alice", [{"name": "https", "hostname": _HOSTS[1], "ready": True}])),
+    (HTTPROUTES, route("shop", "tenant-alice", _HOSTS[1], conditions=[condition("Accepted", reason="Accepted")])),
+)
+_SUBJECTS = (
+    "tenant",
+    *(f"host/{each}" for each in _HOSTS),
+    *(f"route/{namespace}/shop" for namespace in ("tenant-alice", *_HIDDEN_NAMESPACES)),
+    *(f"namespace/{each}" for each in ("tenant-alice", *_HIDDEN_NAMESPACES)),
+    "user/eve",
+)
+
+
+@st.composite
+def _hidden_tenants(draw: st.DrawFn) -> dict[Key, dict[str, Any]]:
+    keys = st.builds(Key, st.sampled_from(["tenant-root", "tenant-bob"]), st.sampled_from(["bob", "carol", "dev"]))
+    specs = st.fixed_dictionaries({}, optional={"host": st.sampled_from(_HOSTS[1:]), "gateway": st.booleans()})
+    return draw(st.dictionaries(keys, specs, max_size=3))
+
+
+@st.composite
+def _hidden_objects(draw: st.DrawFn) -> list[Stored]:
+    namespaces, names = st.sampled_from(_HIDDEN_NAMESPACES), st.sampled_from(_NAMES)
+    host = st.sampled_from(_HOSTS)
+    objects = st.one_of(
+        st.builds(lambda name, namespace, each: (HTTPROUTES, route(name, namespace, each)), names, namespaces, host),
+        st.builds(lambda each: (TENANTGATEWAYS, tenantgateway(each, [])), namespaces),
+        st.builds(lambda name, each: (GATEWAYS, {"metadata": metadata(name, each)}), names, namespaces),
+        st.builds(lambda name, each: (CERTIFICATES, {"metadata": metadata(name, each)}), names, namespaces),
+        st.builds(lambda each: (NAMESPACES, {"metadata": {"name": each, "labels": {"a": "b"}}}), namespaces),
+        st.builds(lambda name, each: (ROLEBINDINGS, {"metadata": metadata(name, each)}), names, namespaces),
+    )
+    found = draw(st.lists(objects, max_size=5))
+    unique = {
+        (each.plural, obj["metadata"].get("namespace"), obj["metadata"]["name"]): (each, obj) for each, obj in found
+    }
+    return list(unique.values())
+
+
+@pytest.mark.parametrize("gateway", [True, False])
+@settings(max_examples=60, deadline=None)
+@given(tenants=_hidden_tenants(), objects=_hidden_objects(), about=st.sampled_from(_SUBJECTS))
+async def test_hidden_objects_do_not_change_an_answer(
+    gateway: bool, tenants: dict[Key, dict[str, Any]], objects: list[Stored], about: str
+) -> None:
+    seen: dict[Key, dict[str, Any]] = {Key("tenant-root", "root"): {}, ALICE: {"gateway": gateway}}
+    alone = ExplainWorld(seen, _VISIBLE, authorizer=_EVE_SEES)
+    among_others = ExplainWorld({**tenants, **seen}, [*_VISIBLE, *objects], authorizer=_EVE_SEES)
+    assert await alone.explain(about) == await among_others.explain(about)
