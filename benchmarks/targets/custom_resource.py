@@ -48,7 +48,7 @@ def definition() -> Object:
         "name": VERSION,
         "served": True,
         "storage": True,
-        "schema": {"openAPIV3Schema": {"type": "object", "properties": dict(tenant.properties)}},
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {**tenant.properties, **tenant.published}}},
         "subresources": {"status": {}},
         "additionalPrinterColumns": [_column(each) for each in tenant.columns] + [_AGE],
     }

@@ -17,7 +17,7 @@ from registry.cluster.event_handlers import NoOpEventHandler
 from registry.cluster.interface import HELMRELEASES, NAMESPACES, ClusterClient, is_terminating
 from registry.cluster.object_store import ObjectLister
 from registry.names import ROOT_NAME, ROOT_NAMESPACE, release_name
-from registry.tenant.convert import NotATenant, spec_from_values, tenant_key, to_release
+from registry.tenant.convert import NotATenant, tenant_key, to_release
 from registry.tenant.inheritance import effective_services
 from registry.tenant.release_settings import ReleaseSettings
 from registry.tenant.summary import TenantSummary
@@ -34,7 +34,7 @@ def render_root_namespace(root_host: str) -> Object:
 
 
 def render_root_release(settings: ReleaseSettings) -> Object:
-    tenant = {"metadata": {"name": ROOT_NAME, "namespace": ROOT_NAMESPACE}, "spec": spec_from_values(None)}
+    tenant = {"metadata": {"name": ROOT_NAME, "namespace": ROOT_NAMESPACE}, "spec": {}}
     return to_release(tenant, None, settings)
 
 

@@ -7,7 +7,6 @@ values, and preserves the rest, such as what Flux, the shard operator or the pla
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +20,7 @@ from registry.application.release_metadata import (
     to_release_metadata,
     to_shown_metadata,
 )
-from registry.application.values import changed_values, shown_spec
+from registry.application.values import shown_spec, write_changed_values, write_new_values
 from registry.cluster.interface import HELMRELEASES
 from registry.names import (
     APPLICATION_GROUP_LABEL,
@@ -145,8 +144,7 @@ def to_new_release(obj: Object, definition: ApplicationDefinition, defaults: Rel
     written = to_release_metadata(metadata, own, app_version="")
     written["labels"] = {**(written.get("labels") or {}), **_identity_labels(definition, metadata["name"])}
     spec = release_spec(definition, defaults)
-    if obj.get("spec") is not None:
-        spec["values"] = deepcopy(obj["spec"])
+    write_new_values(spec, obj.get("spec"))
     return {"apiVersion": HELMRELEASES.api_version, "kind": HELMRELEASES.kind, "metadata": written, "spec": spec}
 
 
@@ -191,11 +189,7 @@ def to_changed_release(obj: Object, current: Object, definition: ApplicationDefi
     """`current` with the changes of the application."""
     release = {**current, "metadata": to_release_metadata(obj["metadata"], current["metadata"], app_version="")}
     spec = dict(_mapping(current.get("spec")))
-    values = changed_values(spec.get("values"), obj.get("spec"), definition.schema)
-    if values is None:
-        spec.pop("values", None)
-    elif isinstance(spec.get("values"), dict) or values:
-        spec["values"] = values
+    write_changed_values(spec, obj.get("spec"), shown_spec(spec.get("values"), definition.schema))
     release["spec"] = spec
     return release
 

@@ -151,10 +151,12 @@ class ApplicationKinds:
         backend = ReleaseBackend(
             cluster=parts.cluster, cache=cache, feed=feed, releases=parts.releases, conversion=conversion
         )
+        strategy = ApplicationStrategy(resource, definition, validation)
         store = Store(
             backend=backend,
-            strategy=ApplicationStrategy(resource, definition, validation),
+            strategy=strategy,
             visibility=parts.visibility(definition.plural),
+            shown=strategy.shown,
         )
         return ServedApplication(conversion=conversion, feed=feed, store=store)
 

@@ -135,6 +135,18 @@ def published_schema(schema: Schema) -> Schema:
     return schema if "additionalProperties" in schema else {**schema, _PRESERVE: True}
 
 
+def decoding_schema(schema: Schema) -> Schema:
+    """The schema by which writes are decoded and their fields are tracked: it has types, and it neither adds a default
+    nor removes a null, because values are stored as a client sends them."""
+    found = {keyword: value for keyword, value in schema.items() if keyword != "default"} | {"nullable": True}
+    if "properties" in schema:
+        found["properties"] = {name: decoding_schema(each) for name, each in schema["properties"].items()}
+    for keyword in ("items", "additionalProperties"):
+        if isinstance(schema.get(keyword), dict):
+            found[keyword] = decoding_schema(schema[keyword])
+    return found
+
+
 def with_defaults(schema: Schema, value: Any) -> Any:
     """A copy of a stored value as clients see it. A property that is missing or null gets its default, and null becomes
     an empty object or list where one belongs; nothing else changes, not even what has a wrong type."""
@@ -162,23 +174,19 @@ def _of_null(schema: Schema) -> Any:
     return {"object": {}, "array": []}.get(schema.get("type", ""))
 
 
-def undocumented_paths(schema: Schema, value: Any, path: str) -> list[str]:
-    """The paths of keys that the schema does not have, where it has any."""
-    return list(_undocumented(schema, value, path))
-
-
-def _undocumented(schema: Schema, value: Any, path: str) -> Iterator[str]:
+def undocumented_paths(schema: Schema, value: Any, path: str) -> Iterator[str]:
+    """Iterates over the paths of keys that the schema does not have, where it has any."""
     if isinstance(value, list) and isinstance(items := schema.get("items"), dict):
         for index, each in enumerate(value):
-            yield from _undocumented(items, each, f"{path}[{index}]")
+            yield from undocumented_paths(items, each, f"{path}[{index}]")
     if not isinstance(value, dict) or schema.get(_PRESERVE) is True:
         return
     properties = schema.get("properties")
     additional = schema.get("additionalProperties")
     for name, each in value.items():
         if properties and name in properties:
-            yield from _undocumented(properties[name], each, f"{path}.{name}")
+            yield from undocumented_paths(properties[name], each, f"{path}.{name}")
         elif isinstance(additional, dict):
-            yield from _undocumented(additional, each, f"{path}.{name}")
+            yield from undocumented_paths(additional, each, f"{path}.{name}")
         elif properties and additional is not True:
             yield f"{path}.{name}"

@@ -56,6 +56,9 @@ class ApplicationStrategy:
     def is_slow(self) -> bool:
         return not self._validation.is_compiled
 
+    def shown(self, obj: Object) -> Object:
+        return {**obj, "spec": self._validation.shown(obj.get("spec"))}
+
     def warnings(self, obj: Object) -> list[str]:
         return self._validation.warnings(obj.get("spec"))
 

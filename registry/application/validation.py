@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from apiserver.meta import errors
@@ -24,7 +25,7 @@ LEGACY_PRESETS: Mapping[str, str] = {
     "2xlarge": "c1.xlarge",
 }
 """Earlier values of `resourcesPreset`, and the names that they have now."""
-_MAX_WARNINGS = 20
+MAX_WARNINGS = 20
 
 
 class ApplicationValidation:
@@ -65,17 +66,26 @@ class ApplicationValidation:
                 self._compiled = True
         return self._rules.errors({"spec": spec}, {"spec": old} if isinstance(old, dict) else None)
 
+    def shown(self, spec: Any) -> Any:
+        """A spec that a client sends, as clients will see it; what is no object is returned as it is."""
+        return with_defaults(self._schema, spec or {}) if isinstance(spec, dict | None) else spec
+
     def warnings(self, spec: Any) -> list[str]:
         """Undocumented keys, and earlier names of presets."""
         if not isinstance(spec, dict):
             return []
-        unknown = undocumented_paths(self._schema, spec, "spec")
-        texts = [f'unknown field "{path}": it is kept, and the chart decides' for path in unknown]
+        texts = undocumented_warnings(self._schema, spec)
         texts += [
             f'{path}: "{value}" is an earlier name of "{LEGACY_PRESETS[value]}"'
             for path, value in _presets(spec, "spec")
         ]
-        return texts[:_MAX_WARNINGS]
+        return texts[:MAX_WARNINGS]
+
+
+def undocumented_warnings(schema: Schema, spec: Any) -> list[str]:
+    """A warning about each of the first undocumented keys of a spec that a client sends."""
+    paths = islice(undocumented_paths(schema, spec, "spec"), MAX_WARNINGS)
+    return [f'unknown field "{path}": it is kept, and the chart decides' for path in paths]
 
 
 def rule_problem(schema: Schema, compiler: RuleCompiler) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import copy
 from typing import Any, Final
 
+import orjson
+
 from apiserver.json.values import equal
 from apiserver.meta.errors import BadRequest
 from apiserver.meta.resource import Object, Schema
@@ -34,20 +36,30 @@ def reject_internal_keys(obj: Object) -> None:
         raise BadRequest(f"spec must not contain keys that start with an underscore: {quoted}")
 
 
-def changed_values(stored: object, spec: Object | None, schema: Schema) -> Object | None:
-    """The values after an update to `spec`; None for no values. `stored` is what the HelmRelease has.
+def write_new_values(release_spec: Object, spec: Object | None) -> None:
+    """Adds the values of a new application to the spec of its HelmRelease: its own `spec`, as it was sent."""
+    if spec is not None:
+        release_spec["values"] = copy.deepcopy(spec)
+
+
+def write_changed_values(release_spec: Object, spec: Object | None, shown: Object) -> None:
+    """Changes the values in the spec of a HelmRelease, in place, to those of an application that is updated to `spec`.
+    `shown` is what clients see of the values that are stored.
 
     Only what differs from what clients see is changed: a default that they were shown, and send back or leave out, is
-    not stored (T31), whether they patch the object or replace it.
+    not stored (T31), whether they patch the object or replace it. Without a spec, values without entries are removed.
     """
-    values = stored if isinstance(stored, dict) else {}
-    shown = shown_spec(values, schema)
     if equal(shown, spec or {}):
-        return stored if isinstance(stored, dict) else None
+        return
+    stored = release_spec.get("values")
+    values = stored if isinstance(stored, dict) else {}
     internal = {key: value for key, value in values.items() if key.startswith(_INTERNAL)}
     visible = {key: value for key, value in values.items() if not key.startswith(_INTERNAL)}
     changed = {**internal, **_changed(visible, shown, spec or {})}
-    return changed if changed or spec is not None else None
+    if not changed and spec is None:
+        release_spec.pop("values", None)
+    elif changed or isinstance(stored, dict):
+        release_spec["values"] = changed
 
 
 def _changed(stored: Any, shown: Any, wanted: Any) -> Any:
@@ -71,10 +83,11 @@ def _changed_object(stored: Object, shown: Object, wanted: Object) -> Object:
 
 
 def _changed_list(stored: list[Any], shown: list[Any], wanted: list[Any]) -> list[Any]:
-    """Items that stay where they are, or only move, are stored as before."""
-    changed = []
+    """Items that stay where they are, or only move, are stored as before. They are found by their text: comparing each
+    with each would take minutes for a list of ten thousand (ATTACK-13)."""
+    changed, places = [], {_text(each): at for at, each in reversed(tuple(enumerate(shown)))}
     for index, value in enumerate(wanted):
-        same = next((at for at, each in enumerate(shown) if equal(each, value)), None)
+        same = places.get(_text(value))
         if same is not None:
             changed.append(copy.deepcopy(stored[same]))
         elif len(shown) == len(wanted):
@@ -82,3 +95,9 @@ def _changed_list(stored: list[Any], shown: list[Any], wanted: list[Any]) -> lis
         else:
             changed.append(copy.deepcopy(value))
     return changed
+
+
+def _text(value: Any) -> bytes:
+    """The same for equal values only. Whole numbers are integers, as the decoder makes them."""
+    # values that are too deep to be parsed are no JSON, but have a text
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=repr)

@@ -48,12 +48,23 @@ class Store(
     rest.GracefulDeleter,
     rest.CollectionDeleter,
 ):
-    def __init__(self, *, backend: Backend, strategy: Strategy, visibility: VisibilitySource | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        backend: Backend,
+        strategy: Strategy,
+        visibility: VisibilitySource | None = None,
+        shown: Callable[[Object], Object] = lambda obj: obj,
+    ) -> None:
         """`visibility` limits lists, watches and deletions of collections to the objects that a user may see.
-        Without it, an authorized list returns everything."""
+        Without it, an authorized list returns everything.
+
+        `shown` is pure, and returns a new object as clients will see it, for a kind whose objects are stored without
+        defaults. Validating admission judges that, as it judges custom resources with their defaults in Kubernetes."""
         self._backend = backend
         self._strategy = strategy
         self._visibility = visibility
+        self._shown = shown
         self._locks = KeyLock()
 
     @property
@@ -102,13 +113,13 @@ class Store(
     async def _create(
         self, context: RequestContext, obj: Object, validate: rest.ValidateFunc, *, dry_run: bool
     ) -> Object:
-        await self._offload(partial(self._prepare, obj), size=json_size(obj))
+        judged = await self._offload(partial(self._prepare, obj), size=json_size(obj))
         self._warn(context, obj)
-        async with validate(obj, None):
+        async with validate(judged, None):
             return await self._backend.create(obj, dry_run=dry_run, context=context)
 
-    def _prepare(self, obj: Object) -> None:
-        """Defaults and validates a new object in place. Raises Invalid."""
+    def _prepare(self, obj: Object) -> Object:
+        """Defaults and validates a new object in place, and returns what admission judges. Raises Invalid."""
         self._strategy.prepare_for_create(obj)
         metadata = obj["metadata"]
         metadata["uid"] = meta.new_uid()
@@ -117,6 +128,7 @@ class Store(
         problems = [*meta.validate_metadata(obj, self.resource), *problems, *self._strategy.validate(obj)]
         if problems:
             raise errors.Invalid(self.resource.group_kind, metadata.get("name", ""), problems)
+        return self._shown(obj)
 
     async def _offload(self, work: Callable[[], T], *, size: int) -> T:
         """Runs work that contains a validation."""
@@ -158,9 +170,9 @@ class Store(
         current = read.object
         size = json_size(current)
         new = await change(await offload_if_large(partial(copy.deepcopy, current), size=size))
-        same = await self._offload(partial(self._prepare_update, new, read), size=size + json_size(new))
+        judged, same = await self._offload(partial(self._prepare_update, new, read), size=size + json_size(new))
         self._warn(context, new)
-        async with validate(new, current):
+        async with validate(judged, current):
             if same:
                 return current
             try:
@@ -168,9 +180,9 @@ class Store(
             except errors.Conflict as conflict:
                 raise _StaleRead(conflict) from conflict
 
-    def _prepare_update(self, new: Object, read: _Read) -> bool:
-        """Defaults and validates a changed object in place, and returns whether it equals the stored one. Raises
-        Invalid and Conflict."""
+    def _prepare_update(self, new: Object, read: _Read) -> tuple[Object, bool]:
+        """Defaults and validates a changed object in place, and returns what admission judges, and whether it equals
+        the stored one. Raises Invalid and Conflict."""
         current = read.object
         self._restore_metadata(new, read)
         self._strategy.prepare_for_update(new, current)
@@ -181,7 +193,7 @@ class Store(
         ]
         if problems:
             raise errors.Invalid(self.resource.group_kind, read.key.name, problems)
-        return same_content(new, current)
+        return self._shown(new), same_content(new, current)
 
     def _restore_metadata(self, new: Object, read: _Read) -> None:
         """Restores metadata that a client may omit or must not change (WIRE-D47). Raises Conflict for a resourceVersion

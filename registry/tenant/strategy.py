@@ -1,4 +1,5 @@
-"""Defaults and validation of Tenants. All errors are reported together."""
+"""The Strategy of Tenants: validation and warnings. Nothing is added to what a client sends. All errors are reported
+together."""
 
 from __future__ import annotations
 
@@ -9,14 +10,15 @@ from apiserver.meta import errors
 from apiserver.meta import object_meta as meta
 from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Object, Resource
-from apiserver.schema.pruning_and_defaulting import apply_defaults, schema_errors
+from apiserver.schema.pruning_and_defaulting import schema_errors
 from registry import quantity
+from registry.application.validation import undocumented_warnings
 from registry.names import is_root, tenant_name_errors
 from registry.tenant.own_objects import room_errors
 from registry.tenant.quota_keys import key_errors, value_errors
-from registry.tenant.types import tenant_resource
+from registry.tenant.spec import with_spec_defaults
+from registry.tenant.types import TENANT_SPEC, tenant_resource
 
-_OWN_FIELDS = ("appVersion", "spec")
 _MAX_CHANGED_QUOTAS = 1000
 _MAX_CLASS_LENGTH = 63
 _MAX_GENERATE_NAME = 253
@@ -33,13 +35,13 @@ class TenantStrategy:
 
     def prepare_for_create(self, obj: Object) -> None:
         obj.pop("status", None)
-        self._apply_defaults(obj)
+        if obj.get("appVersion", "") in ("", None):
+            obj.pop("appVersion", None)
 
     def prepare_for_update(self, new: Object, old: Object) -> None:
-        new.pop("status", None)
+        self.prepare_for_create(new)
         if "status" in old:
             new["status"] = copy.deepcopy(old["status"])
-        self._apply_defaults(new)
 
     def name_errors(self, obj: Object) -> list[FieldError]:
         metadata = obj["metadata"]
@@ -49,6 +51,7 @@ class TenantStrategy:
         return self.validate_update(obj, {})
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        new = self.shown(new)
         problems = self._type_errors(new)
         return problems or [
             *quota_errors(_quotas(new), _quotas(old)),
@@ -61,28 +64,15 @@ class TenantStrategy:
         return False
 
     def warnings(self, obj: Object) -> list[str]:
-        return []
+        return undocumented_warnings(TENANT_SPEC, obj.get("spec"))
 
-    def _apply_defaults(self, obj: Object) -> None:
-        """Applies the defaults of the spec (WIRE-D98). A null counts as an omitted field, as in custom resources."""
-        spec = obj.get("spec")
-        if spec is None:
-            spec = obj["spec"] = {}
-        if obj.get("appVersion", "") in ("", None):
-            obj.pop("appVersion", None)
-        if not isinstance(spec, dict):
-            return
-        for field in [field for field, value in spec.items() if value is None]:
-            del spec[field]
-        apply_defaults(self.resource.properties["spec"], spec)
+    def shown(self, obj: Object) -> Object:
+        return with_spec_defaults(obj)
 
     def _type_errors(self, obj: Object) -> list[FieldError]:
-        properties = self.resource.properties
-        problems: list[FieldError] = []
-        for field in _OWN_FIELDS:
-            if field in obj:
-                problems += schema_errors(properties[field], obj[field], field)
-        return problems
+        schemas = {"appVersion": self.resource.properties["appVersion"], "spec": TENANT_SPEC}
+        found = (schema_errors(schema, obj[field], field) for field, schema in schemas.items() if field in obj)
+        return [problem for problems in found for problem in problems]
 
 
 def quota_errors(quotas: Object, stored: Object) -> list[FieldError]:

@@ -9,8 +9,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from apiserver.meta.errors import BadRequest
-from apiserver.meta.resource import Column, Object, Resource
+from apiserver.meta.resource import Column, Resource
+from registry.application.schema import decoding_schema, published_schema
+from registry.application.values import reject_internal_keys
 from registry.names import GROUP, KIND
 from registry.structural_schema import structural_schema
 from registry.tenant.table import tenant_cells
@@ -133,17 +134,14 @@ class TenantStatus(_Model):
     )
 
 
-def reject_internal_keys(tenant: Object) -> None:
-    """Raises BadRequest for spec keys with a leading underscore, which are Helm values of the platform (WIRE-D98)."""
-    spec = tenant.get("spec")
-    internal = sorted(key for key in spec if key.startswith("_")) if isinstance(spec, dict) else []
-    if internal:
-        quoted = ", ".join(f'"{key}"' for key in internal)
-        raise BadRequest(f"spec must not contain keys that start with an underscore: {quoted}")
+TENANT_SPEC = structural_schema(TenantSpec)
+"""The documented part of the spec. Other keys are values of the chart, too."""
 
 
 def tenant_resource() -> Resource:
-    """The served resource (R-001, R-005 to R-011, WIRE-D98, WIRE-D99)."""
+    """The served resource (R-001, R-005 to R-011, WIRE-D98, WIRE-D99).
+
+    As for every application, the spec is open at the top, and what a client sends is stored without defaults."""
     return Resource(
         group=GROUP,
         version="v1alpha1",
@@ -157,9 +155,10 @@ def tenant_resource() -> Resource:
         ),
         properties={
             "appVersion": {"type": "string", "description": "Version of the tenant application that is wanted."},
-            "spec": {**structural_schema(TenantSpec), "default": {}},
+            "spec": decoding_schema(published_schema(TENANT_SPEC)),
             "status": structural_schema(TenantStatus),
         },
+        published={"spec": published_schema(TENANT_SPEC)},
         columns=(
             Column("Ready", description="Status of the condition Ready."),
             Column("Namespace", description="The tenant's workload namespace."),

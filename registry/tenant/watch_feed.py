@@ -16,12 +16,11 @@ from registry.names import DELETION_MARK_ANNOTATION, UNCONFIRMED_ANNOTATION, wor
 from registry.tenant.convert import (
     NotATenant,
     selectable_labels,
-    spec_from_values,
     tenant_key,
     to_tenant,
-    unreadable_paths,
 )
 from registry.tenant.readiness import unreadable_status
+from registry.tenant.spec import spec_from_values, unreadable_paths
 
 _logger = logging.getLogger(__name__)
 

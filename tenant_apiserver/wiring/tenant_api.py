@@ -110,7 +110,7 @@ def tenant_api(config: TenantApiConfig) -> TenantApi:
     )
     claims = _claims(config, watched, stored, tree_rules, usage=pool_quotas.used)
     backend: Backend = claims.backend if claims is not None else stored
-    store = Store(backend=backend, strategy=strategy, visibility=watched.visibility.tenants)
+    store = Store(backend=backend, strategy=strategy, visibility=watched.visibility.tenants, shown=strategy.shown)
     return TenantApi(
         storages={
             "tenants": store,

@@ -48,7 +48,10 @@ def test_one_tenant_in_a_hundred_has_a_given_slot() -> None:
 
 
 def test_the_definition_has_the_schema_of_tenants() -> None:
-    assert version()["schema"]["openAPIV3Schema"]["properties"] == tenant_resource().properties
+    assert version()["schema"]["openAPIV3Schema"]["properties"] == {
+        **tenant_resource().properties,
+        **tenant_resource().published,
+    }
 
 
 def test_the_definition_has_every_column_of_tenants() -> None:
@@ -57,7 +60,8 @@ def test_the_definition_has_every_column_of_tenants() -> None:
 
 
 def test_columns_refer_to_fields_of_the_schema() -> None:
-    properties = {**tenant_resource().properties, "metadata": {"properties": {"creationTimestamp": {}}}}
+    tenant = tenant_resource()
+    properties = {**tenant.properties, **tenant.published, "metadata": {"properties": {"creationTimestamp": {}}}}
     for column in version()["additionalPrinterColumns"]:
         inside: Object = {"properties": properties}
         for step in column["jsonPath"].split("[")[0].strip(".").split("."):

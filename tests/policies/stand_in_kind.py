@@ -17,7 +17,7 @@ def stand_in_crd() -> Object:
         "kind": tenants.kind,
         "listKind": tenants.list_kind,
     }
-    schema = {"type": "object", "properties": {"spec": dict(tenants.properties["spec"])}}
+    schema = {"type": "object", "properties": {"spec": {**tenants.published["spec"], "default": {}}}}
     version = {"name": tenants.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",

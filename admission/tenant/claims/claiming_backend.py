@@ -32,6 +32,7 @@ from apiserver.request.options import DeleteOptions
 from apiserver.storage.watch_cache import WatchCache
 from registry.application.release_backend import ReleaseBackend
 from registry.generic.run_to_end import run_to_end
+from registry.tenant.spec import with_spec_defaults
 from registry.tenant.summary import summarize
 
 _logger = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ class ClaimingBackend:
         return await self._backend.confirm_absent(key)
 
     async def create(self, obj: Object, *, dry_run: bool, context: RequestContext) -> Object:
-        write = ProposedWrite(summarize(obj), None)
+        write = ProposedWrite(summarize(with_spec_defaults(obj)), None)
         send = partial(self._backend.create, obj, dry_run=dry_run)
         attributes = self._attributes("CREATE", obj, None, dry_run, context)
         async with self._parts.locks.creating(write.key.namespace):
@@ -89,7 +90,7 @@ class ClaimingBackend:
             return await self._write(write, send, attributes)
 
     async def update(self, key: Key, new: Object, current: Object, *, dry_run: bool, context: RequestContext) -> Object:
-        write = ProposedWrite(summarize(new, key), summarize(current, key))
+        write = ProposedWrite(summarize(with_spec_defaults(new), key), summarize(current, key))
         send = partial(self._backend.update, key, new, current, dry_run=dry_run)
         if not write.needs_record:
             return await send()

@@ -56,15 +56,16 @@ class Withdrawal:
             if current is None or current["metadata"]["uid"] != write.old.uid:
                 return 0
             found, undone = summarize(current, write.key), dict[str, object]()
-            # a field that another client has changed since then is not reverted
+            # a field that another client has changed since then is not reverted, and no default is stored
             if found.host == write.new.host:
-                undone["host"] = write.old.host
+                undone["host"] = write.old.host or None
             if found.quotas == write.new.quotas:
-                undone["resourceQuotas"] = dict(write.old.quotas)
+                undone["resourceQuotas"] = dict(write.old.quotas) or None
             if not undone:
                 return 0
             restored = copy.deepcopy(current)
-            restored["spec"] |= undone
+            spec = {**restored["spec"], **undone}
+            restored["spec"] = {field: value for field, value in spec.items() if field not in undone or value}
             try:
                 stored = await self._backend.update(write.key, restored, current, dry_run=False)
             except errors.Conflict:

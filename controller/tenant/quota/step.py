@@ -25,8 +25,8 @@ from controller.tenant.quota.rendering import (
     render_limit_range,
     render_quota,
 )
-from registry.tenant.convert import unreadable_quotas
 from registry.tenant.quota_keys import AllocationRatios, QuotaLimit, rendered_limits
+from registry.tenant.spec import unreadable_quotas
 from registry.tenant.summary import TenantSummary
 
 _ONLY_STORED = Finding(

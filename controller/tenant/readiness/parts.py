@@ -19,8 +19,8 @@ from controller.tenant.observe import ObservedTenant
 from controller.tenant.quota.first_limits import NOT_ENFORCED, QUOTA_READY
 from controller.tenant.tenantgateway_step import MISSING
 from controller.tenant.values_secret_step import VALUES_READY
-from registry.tenant.convert import unreadable_quotas
 from registry.tenant.readiness import READY
+from registry.tenant.spec import unreadable_quotas
 
 REFUSED = "Refused"
 _RECONCILED, _PENDING = "Reconciled", "Pending"

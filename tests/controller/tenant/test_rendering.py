@@ -322,11 +322,12 @@ def test_without_a_root_host_the_root_has_no_host_label() -> None:
     assert render_root_namespace(ROOT_HOST)["metadata"]["labels"]["namespace.cozystack.io/host"] == ROOT_HOST
 
 
-def test_the_release_of_the_root_is_a_tenant_with_an_empty_host() -> None:
+def test_the_release_of_the_root_is_a_tenant_without_values_of_its_own() -> None:
     created = render_root_release(ReleaseSettings())
 
     assert created["metadata"]["name"] == "tenant-root"
-    assert created["spec"]["values"]["host"] == ""
+    assert created["spec"]["values"] == {}
+    assert to_tenant(created)["spec"]["host"] == ""
     assert to_tenant(created)["status"]["namespace"] == "tenant-root"
 
 

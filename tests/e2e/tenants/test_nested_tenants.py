@@ -119,7 +119,7 @@ def test_foreign_fields_of_the_helmrelease_are_preserved(cluster: E2eCluster, te
     assert release["spec"]["values"]["unknown"] == {"deep": 1}
     assert release["spec"]["values"]["etcd"] is True
     shown = tenants.get(name)
-    assert "unknown" not in shown["spec"]
+    assert shown["spec"]["unknown"] == {"deep": 1}
     assert "example.org/foreign" not in shown["metadata"]["labels"]
 
 

@@ -121,6 +121,30 @@ async def test_an_object_that_admission_rejects_is_not_stored(store: Store) -> N
         await store.get(context(), X)
 
 
+async def test_admission_judges_an_object_as_it_is_shown_and_it_is_stored_as_it_was_sent(
+    database: Database,
+) -> None:
+    resource, judged = CONFIGMAP.resources()[0], list[Object]()
+    backend = SqliteBackend(database=database, resource=resource, cache=WatchCache(resource))
+    await backend.load()
+    store = Store(
+        backend=backend,
+        strategy=KindStrategy(CONFIGMAP, resource),
+        shown=lambda obj: {**obj, "data": {"default": "1", **obj["data"]}},
+    )
+
+    @asynccontextmanager
+    async def admission(new: Object | None, old: Object | None) -> AsyncIterator[None]:
+        assert new is not None
+        judged.append(new["data"])
+        yield
+
+    await store.create(context(), configmap(), admission, dry_run=False)
+    await store.update(context(), X, set_data("b", "2"), admission, dry_run=False)
+    assert judged == [{"default": "1", "a": "1"}, {"default": "1", "a": "1", "b": "2"}]
+    assert (await store.get(context(), X)).object()["data"] == {"a": "1", "b": "2"}
+
+
 async def test_a_second_object_with_the_same_name_is_rejected(store: Store) -> None:
     await store.create(context(), configmap(), admitted, dry_run=False)
     with pytest.raises(errors.AlreadyExists):

@@ -9,9 +9,11 @@ import orjson
 import pytest
 
 from apiserver.meta.object_meta import ANNOTATIONS_LIMIT
+from apiserver.meta.resource import Object
 from registry import names
 from registry.application.release_metadata import mark_unconfirmed
-from registry.tenant.convert import NotATenant, selectable_labels, tenant_key, to_release, to_tenant, unreadable_paths
+from registry.tenant.convert import NotATenant, selectable_labels, tenant_key, to_release, to_tenant
+from registry.tenant.spec import unreadable_paths
 from tests.registry.tenant.converted_objects import DEFAULTS, SETTINGS, release, tenant
 
 
@@ -64,7 +66,7 @@ def test_a_tenant_shows_only_its_own_part_of_the_helmrelease() -> None:
             "finalizers": ["example.org/hold"],
             "ownerReferences": [{"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "u-0"}],
         },
-        "spec": {**DEFAULTS, "etcd": True},
+        "spec": {**DEFAULTS, "etcd": True, "own": [1]},
         "status": {
             "namespace": "tenant-alice",
             "observedGeneration": -1,
@@ -130,7 +132,7 @@ def test_hidden_parts_of_the_helmrelease_survive_a_write() -> None:
     assert written["spec"] == {
         "suspend": True,
         "chartRef": {"name": "mine"},
-        "values": {"host": "a.example", "etcd": False, "_cluster": {"a": 1}, "own": [1]},
+        "values": {"host": "a.example", "etcd": False, "_cluster": {"a": 1}},
     }
 
 
@@ -153,6 +155,52 @@ def test_absent_false_and_true_gateways_are_distinguished(gateway: bool | None, 
         stored = to_release(wanted, current, SETTINGS)
         assert {key: value for key, value in stored["spec"]["values"].items() if key == "gateway"} == values
         assert to_tenant(stored)["spec"] == wanted["spec"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "values"),
+    [
+        pytest.param(None, {}, id="no spec gives no values"),
+        pytest.param({}, {"values": {}}, id="an empty spec"),
+        pytest.param({"etcd": False}, {"values": {"etcd": False}}, id="a default that was sent"),
+        pytest.param(
+            {"addons": {"vpn": [1, None]}, "host": None},
+            {"values": {"addons": {"vpn": [1, None]}, "host": None}},
+            id="undocumented keys and nulls",
+        ),
+    ],
+)
+def test_a_new_tenant_has_the_values_that_were_sent(spec: Any, values: dict[str, Any]) -> None:
+    sent = {**tenant(), "spec": spec}
+    stored = to_release(sent, None, SETTINGS)
+    assert {key: value for key, value in stored["spec"].items() if key == "values"} == values
+    undocumented = {key: value for key, value in (spec or {}).items() if key not in DEFAULTS}
+    assert to_tenant(stored)["spec"] == {**DEFAULTS, **undocumented}
+
+
+@pytest.mark.parametrize(
+    ("stored", "spec", "values"),
+    [
+        pytest.param({}, DEFAULTS, {}, id="defaults that were shown"),
+        pytest.param({}, {"host": "a.example"}, {"host": "a.example"}, id="only what was sent"),
+        pytest.param({**DEFAULTS}, {**DEFAULTS, "etcd": True}, {**DEFAULTS, "etcd": True}, id="values of before stay"),
+        pytest.param({"host": 5}, {"etcd": True}, {"host": 5, "etcd": True}, id="omitting what cannot be read"),
+        pytest.param({"own": [1]}, {}, {}, id="an undocumented key that was shown is omitted"),
+        pytest.param({"own": {"a": 1, "b": 2}}, {"own": {"a": 1, "b": 3}}, {"own": {"a": 1, "b": 3}}, id="and changed"),
+        pytest.param({"_x": 1}, {"own": 1}, {"_x": 1, "own": 1}, id="the platform's keys stay"),
+        pytest.param({"resourceQuotas": {"cpu": 0.5}}, {"resourceQuotas": {"cpu": "0.5", "pods": 1}},
+                     {"resourceQuotas": {"cpu": 0.5, "pods": 1}}, id="a quota beside another one"),
+    ],
+)  # fmt: skip
+def test_an_update_changes_only_what_the_client_changed(stored: Object, spec: Object, values: Object) -> None:
+    written = to_release({**tenant(), "spec": spec}, release(spec={"values": stored}), SETTINGS)
+    assert written["spec"]["values"] == values
+
+
+def test_a_default_that_changes_later_takes_effect_unless_it_was_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    implicit, explicit = (to_release({**tenant(), "spec": spec}, None, SETTINGS) for spec in ({}, {"host": ""}))
+    monkeypatch.setattr("registry.tenant.spec._DEFAULTS", {**DEFAULTS, "host": "later.example"})
+    assert [to_tenant(each)["spec"]["host"] for each in (implicit, explicit)] == ["later.example", ""]
 
 
 def test_values_of_a_wrong_type_are_hidden_reported_and_preserved() -> None:

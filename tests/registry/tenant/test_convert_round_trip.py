@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from apiserver.meta.resource import Object
 from registry import names
-from registry.tenant.convert import to_release, to_tenant, unreadable_paths
+from registry.tenant.convert import to_release, to_tenant
+from registry.tenant.spec import unreadable_paths
 from tests.registry.tenant.converted_objects import DEFAULTS, SETTINGS, release, tenant
 
 _NAME_PART = st.text(string.ascii_letters + string.digits + "-_.", min_size=1, max_size=63).filter(
@@ -24,6 +25,11 @@ _LEGAL_KEY = st.one_of(_NAME_PART, st.builds("{}/{}".format, _PREFIX.filter(lamb
 _MAP = st.dictionaries(_LEGAL_KEY, st.text(max_size=8), min_size=1, max_size=5)
 _USER_FINALIZER = _LEGAL_KEY.filter(lambda key: key not in names.HIDDEN_FINALIZERS)
 _FINALIZERS = st.lists(_USER_FINALIZER, min_size=1, max_size=3, unique=True)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
 _SPEC = st.fixed_dictionaries(
     {
         "host": st.sampled_from(["", "a.example"]),
@@ -33,7 +39,7 @@ _SPEC = st.fixed_dictionaries(
             _NAME_PART, st.one_of(st.integers(0, 9), st.sampled_from(["1", "2Gi"])), max_size=3
         ),
     },
-    optional={"gateway": st.booleans()},
+    optional={"gateway": st.booleans(), "addons": _JSON, "own": _JSON},
 )
 _METADATA = st.fixed_dictionaries({}, optional={"labels": _MAP, "annotations": _MAP, "finalizers": _FINALIZERS})
 
@@ -69,15 +75,8 @@ def test_an_update_changes_the_tenant_and_preserves_everything_else(
     ]
 
 
-_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)
-
-
 @given(
-    st.dictionaries(st.sampled_from([*DEFAULTS, "gateway", "_x"]), _JSON) | _JSON,
+    st.dictionaries(st.sampled_from([*DEFAULTS, "gateway", "addons", "_x"]), _JSON) | _JSON,
     st.dictionaries(st.sampled_from(["conditions", "lastAttemptedRevision"]), _JSON) | _JSON,
     st.dictionaries(st.sampled_from(["host", "gateway", "services", "conditions", "externalIPsCount"]), _JSON) | _JSON,
 )
@@ -86,3 +85,11 @@ def test_any_stored_values_can_be_read_and_written_back(values: Any, status: Any
     stored = release(metadata={"annotations": annotations}, spec={"values": values}, status=status)
     unreadable_paths(stored)
     assert to_release(to_tenant(stored), stored, SETTINGS) == stored
+
+
+@given(st.dictionaries(st.sampled_from([*DEFAULTS, "gateway", "addons", "_x"]), _JSON), _SPEC)
+def test_an_update_of_any_stored_values_shows_what_was_sent(values: Object, spec: Object) -> None:
+    stored = release(spec={"values": values})
+    written = to_release(tenant(spec=spec), stored, SETTINGS)
+    assert to_tenant(written)["spec"] == tenant(spec=spec)["spec"]
+    assert written["spec"]["values"].get("_x") == values.get("_x")

@@ -30,20 +30,28 @@ def tenant(**fields: Any) -> Object:
 
 
 @pytest.mark.parametrize(
-    "obj",
+    ("sent", "stored"),
     [
-        pytest.param(tenant(), id="no spec"),
-        pytest.param(tenant(spec=None), id="a null spec"),
-        pytest.param(tenant(spec={}), id="an empty spec"),
-        pytest.param(tenant(spec={"host": None, "gateway": None}), id="nulls count as omitted"),
-        pytest.param(tenant(spec={}, status={"namespace": "mine"}), id="a status is dropped"),
+        pytest.param(tenant(), tenant(), id="no spec"),
+        pytest.param(tenant(spec={}), tenant(spec={}), id="an empty spec"),
+        pytest.param(
+            tenant(spec={"host": None, "gateway": None, "resourceQuotas": {"cpu": None}}),
+            tenant(spec={"host": None, "gateway": None, "resourceQuotas": {"cpu": None}}),
+            id="nulls count as omitted",
+        ),
+        pytest.param(tenant(spec={}, status={"namespace": "mine"}), tenant(spec={}), id="a status is dropped"),
+        pytest.param(tenant(spec={}, appVersion=""), tenant(spec={}), id="an empty version is dropped"),
     ],
 )
-def test_defaults_are_applied_except_for_gateway(strategy: TenantStrategy, obj: Object) -> None:
+def test_a_spec_is_stored_as_it_is_sent_and_judged_with_its_defaults(
+    strategy: TenantStrategy, sent: Object, stored: Object
+) -> None:
     """R-006."""
-    strategy.prepare_for_create(obj)
-    assert obj == tenant(spec=DEFAULTS)
-    assert strategy.validate(obj) == []
+    strategy.prepare_for_create(sent)
+    assert sent == stored
+    assert strategy.validate(sent) == []
+    assert strategy.shown(sent) == tenant(spec=DEFAULTS)
+    assert sent == stored
 
 
 def test_an_update_preserves_the_stored_status(strategy: TenantStrategy) -> None:
@@ -52,8 +60,20 @@ def test_an_update_preserves_the_stored_status(strategy: TenantStrategy) -> None
         tenant(spec=DEFAULTS, status={"namespace": "tenant-alice"}),
     )
     strategy.prepare_for_update(new, old)
-    assert new == old
+    assert new == tenant(spec={}, status={"namespace": "tenant-alice"})
     assert new["status"] is not old["status"]
+
+
+def test_undocumented_keys_are_kept_and_the_first_of_them_give_warnings(strategy: TenantStrategy) -> None:
+    obj = tenant(spec={"addons": {"vpn": True}, "isolated": None})
+    strategy.prepare_for_create(obj)
+    assert strategy.validate(obj) == []
+    assert strategy.shown(obj)["spec"] == {**DEFAULTS, "addons": {"vpn": True}, "isolated": None}
+    assert strategy.warnings(obj) == [
+        f'unknown field "spec.{name}": it is kept, and the chart decides' for name in ("addons", "isolated")
+    ]
+    many = tenant(spec={f"f{number}": number for number in range(20_000)})
+    assert len(strategy.warnings(many)) == 20
 
 
 def test_a_key_with_a_leading_underscore_is_a_bad_request(strategy: TenantStrategy) -> None:

@@ -5,6 +5,7 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel, Field
 
+from apiserver.schema.pruning_and_defaulting import apply_defaults, object_schema, prune, unknown_fields
 from registry.structural_schema import structural_schema
 from registry.tenant.types import tenant_resource
 
@@ -20,13 +21,13 @@ def _nodes(schema: object) -> list[dict[str, object]]:
 
 
 def test_the_schema_of_a_tenant_is_structural() -> None:
-    for node in _nodes(dict(tenant_resource().properties)):
+    for node in _nodes([dict(tenant_resource().properties), dict(tenant_resource().published)]):
         assert not _FORBIDDEN & node.keys()
         assert not isinstance(node.get("additionalProperties"), bool)
 
 
 def test_the_spec_has_the_documented_defaults_and_none_for_gateway() -> None:
-    properties = tenant_resource().properties["spec"]["properties"]
+    properties = tenant_resource().published["spec"]["properties"]
     assert {name: field["default"] for name, field in properties.items() if "default" in field} == {
         "host": "",
         "etcd": False,
@@ -41,11 +42,23 @@ def test_the_spec_has_the_documented_defaults_and_none_for_gateway() -> None:
     assert "nullable" not in properties["gateway"]
 
 
+def test_the_published_spec_is_open_at_the_top_and_writes_are_decoded_without_defaults() -> None:
+    resource = tenant_resource()
+    assert resource.published["spec"]["x-kubernetes-preserve-unknown-fields"] is True
+    decoded = resource.properties["spec"]
+    assert decoded["x-kubernetes-preserve-unknown-fields"] is True
+    assert not [node for node in _nodes(decoded) if "default" in node]
+    sent = {"spec": {"host": None, "resourceQuotas": {"cpu": None}, "own": {"deep": [None]}}}
+    schema = object_schema(resource)
+    stored = prune(schema, sent)
+    apply_defaults(schema, stored)
+    assert (stored, unknown_fields(schema, sent)) == (sent, [])
+
+
 def test_quotas_are_int_or_string_and_conditions_a_map_by_type() -> None:
-    properties = tenant_resource().properties
-    quotas = properties["spec"]["properties"]["resourceQuotas"]
+    quotas = tenant_resource().published["spec"]["properties"]["resourceQuotas"]
     assert quotas["additionalProperties"] == {"x-kubernetes-int-or-string": True}
-    conditions = properties["status"]["properties"]["conditions"]
+    conditions = tenant_resource().properties["status"]["properties"]["conditions"]
     assert (conditions["x-kubernetes-list-type"], conditions["x-kubernetes-list-map-keys"]) == ("map", ["type"])
 
 
