@@ -11,6 +11,7 @@ from controller.runtime.apply import ClusterWriter, Owner
 from controller.tenantgateway import names
 from controller.tenantgateway.collected_errors import CollectedErrors
 from controller.tenantgateway.index import OwnedObjectIndex
+from controller.tenantgateway.listener_status import condition_state
 from controller.tenantgateway.listenersets.existing_sets import NO_SETS, ExistingSets, may_grow
 from controller.tenantgateway.model import Plan, TenantGateway
 from controller.tenantgateway.render.certificates import render_certificates
@@ -78,6 +79,13 @@ class ObjectEnsurer:
         """The planned Certificates that exist and are owned by this TenantGateway, by name."""
         found = (self._kinds.certificates.get(Key(gateway.key.namespace, each.name)) for each in plan.certificates)
         return {each["metadata"]["name"]: each for each in found if each is not None and is_owned(each, gateway.uid)}
+
+    def is_issued(self, gateway: TenantGateway, certificate: str) -> bool | None:
+        """True if a Certificate of this TenantGateway is ready, so that its Secret exists; None if there is none."""
+        found = self._kinds.certificates.get(Key(gateway.key.namespace, certificate))
+        if found is None or not is_owned(found, gateway.uid):
+            return None
+        return condition_state(found, "Ready").ready
 
     def observed_sets(self, gateway: TenantGateway) -> ExistingSets:
         """The ListenerSets of the TenantGateway, as far as the settings allow them."""

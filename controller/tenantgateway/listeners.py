@@ -47,12 +47,22 @@ HTTPS_PORT = 443
 @dataclass(frozen=True, slots=True)
 class Layout:
     """`listeners` are those of the Gateway itself. `dropped` are the listeners that could not be placed, by hostname,
-    with the reason."""
+    with the reason. `held` are the hostnames whose listeners keep a Secret of before."""
 
     listeners: tuple[PlannedListener, ...]
     certificates: tuple[PlannedCertificate, ...]
     dropped: Mapping[str, HostnameRejection]
     sets: tuple[PlannedListenerSet, ...] = ()
+    held: tuple[str, ...] = ()
+
+    def hold(self, hold: Callable[[PlannedListener], PlannedListener]) -> Layout:
+        """The layout in which listeners keep Secrets of before, all in their places."""
+        sets = tuple(replace(each, listeners=tuple(map(hold, each.listeners))) for each in self.sets)
+        listeners = tuple(map(hold, self.listeners))
+        planned = {*self.listeners, *(each for found in self.sets for each in found.listeners)}
+        now = (*listeners, *(each for found in sets for each in found.listeners))
+        held = tuple(sorted(each.hostname for each in now if each not in planned))
+        return replace(self, listeners=listeners, sets=sets, held=held)
 
 
 def served_hostnames(current: Object | None, sets: ExistingSets = NO_SETS) -> frozenset[str]:

@@ -167,6 +167,7 @@ class Plan:
 
     `plaintext` are routes that port 80 serves without TLS because they name neither section nor port (GW-12).
     `unproven_secret` is the reason and the message why certificates stay as they are; empty if they do not.
+    `held` are hostnames that keep the certificate of before until their own is issued.
     """
 
     listeners: tuple[PlannedListener, ...]
@@ -176,6 +177,7 @@ class Plan:
     plaintext: tuple[RouteId, ...] = ()
     sets: tuple[PlannedListenerSet, ...] = ()
     unproven_secret: tuple[str, str] = ("", "")
+    held: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from controller.tenantgateway.model import (
     TenantGateway,
 )
 from controller.tenantgateway.names import CERT_MANAGER_NAMESPACE
+from controller.tenantgateway.secrets.issuance import IsIssued, ServedSecrets, all_issued
 from controller.tenantgateway.secrets.replacement import NO_TRIAL, Trial, trial
 from registry.names import canonical_host, host_errors
 
@@ -46,12 +47,14 @@ def plan(
     budgets_of: BudgetsOf = no_budgets,
     shared_hostnames: bool = False,
     sets: ExistingSets = NO_SETS,
+    is_issued: IsIssued = all_issued,
 ) -> Plan:
     """Returns the same plan for any order of `inheriting` and `routes`, which are those of this gateway only.
 
     `current` is the existing Gateway, `sets` are its ListenerSets: the hostnames that they serve stay there. Unless
     it is `permitted` to use the Secret of another namespace that the spec names, and until the Gateway's controller can
-    use it, certificates stay as they are. With HTTP-01, no namespace has more hostnames than `budgets_of` it allows.
+    use it, certificates stay as they are. What is served with another certificate keeps it until the next `is_issued`.
+    With HTTP-01, no namespace has more hostnames than `budgets_of` it allows.
     With `shared_hostnames`, namespaces of the platform may share one by disjoint paths.
     """
     apex = canonical_host(gateway.apex)
@@ -61,12 +64,14 @@ def plan(
     ownership = _resolve_ownership(claiming, passthrough, shared=shared_hostnames)
     served = layout.served_hostnames(current, sets)
     trying = trial(gateway, current) if permitted else NO_TRIAL
+    secrets = ServedSecrets(current, sets, is_issued)
     if problems := host_errors(apex):
         omitted.append(OmittedHostname(apex, UNSUPPORTED_VALUE, f'spec.apex "{apex}" {"; ".join(problems)}'))
         laid_out = layout.per_hostname(gateway, {}, {}, served, sets=sets)
     elif gateway.cert_mode == "http01":
         owned = _owned_hostnames(claiming, ownership)
         laid_out = layout.per_hostname(gateway, passthrough, _best_routes(owned), served, budgets_of, sets)
+        laid_out = laid_out.hold(secrets.hold)
         omitted += _dropped_of_routes(owned, laid_out)
     elif not permitted or trying.reason:
         wanted = partial(_is_wanted, apex, ownership)
@@ -77,6 +82,9 @@ def plan(
         omitted += _omitted_children(children, laid_out)
         omitted += _outside_certificate(_owned_hostnames(claiming, ownership), laid_out)
         omitted += _dropped((apex, WILDCARD + apex), laid_out)
+        if any(secrets.outlast(each.name) for each in laid_out.certificates):
+            kept = layout.unchanged(gateway, passthrough, current, partial(_is_wanted, apex, ownership), sets)
+            laid_out = replace(kept, certificates=laid_out.certificates)
     omitted += _dropped(passthrough, laid_out)
     omitted += detached_hostnames(gateway, claiming, _owned_hostnames(claiming, ownership), laid_out)
     return _assemble(laid_out, ownership, omitted, _plaintext(gateway, routes), trying)
@@ -97,6 +105,7 @@ def _assemble(
         plaintext=plaintext,
         sets=laid_out.sets,
         unproven_secret=(trying.reason, trying.message),
+        held=laid_out.held,
     )
 
 

@@ -118,6 +118,7 @@ class TenantGatewayReconciler:
                 budgets_of=cache(partial(stores.budgets.of, gateway.key.namespace)),
                 shared_hostnames=stores.shared_hostnames(),
                 sets=self._ensurer.observed_sets(gateway),
+                is_issued=partial(self._ensurer.is_issued, gateway),
             )
             await self._ensurer.ensure(gateway, planned, errors)
             not_counted = {each.route.id: each.rejections for each in admitted if each.rejections}

@@ -9,7 +9,6 @@ from typing import Any
 from apiserver.meta.resource import Object
 from controller.runtime.apply import covers
 from controller.runtime.conditions import MAX_MESSAGE, Finding, build_conditions, find_condition
-from controller.tenantgateway.hostname_ownership import describe_route, may_be_named
 from controller.tenantgateway.hostname_validation import HOSTNAME_CONFLICT, ORPHANED, HostnameRejection
 from controller.tenantgateway.model import HostnameConflict, ParentRefVerdict, Plan, RouteId
 from controller.tenantgateway.names import CONTROLLER_NAME, RESOLVED_REFS
@@ -31,7 +30,7 @@ def rejections_by_route(
     rejections: dict[RouteId, list[HostnameRejection]] = {route: [*each] for route, each in not_counted.items()}
     for loser, conflicts in plan.ownership.conflicts.items():
         rejections.setdefault(loser, []).extend(
-            HostnameRejection(HOSTNAME_CONFLICT, _conflict_message(each, loser.namespace)) for each in conflicts
+            HostnameRejection(HOSTNAME_CONFLICT, _conflict_message(each)) for each in conflicts
         )
     for omitted in plan.omitted:
         if omitted.route is not None:
@@ -148,15 +147,14 @@ def _within_limit(parents: Sequence[Object]) -> list[Object]:
     return [each for index, each in enumerate(parents) if index not in surplus]
 
 
-def _conflict_message(conflict: HostnameConflict, namespace: str) -> str:
-    """The message for a route in `namespace`, which lost."""
-    owner = describe_route(conflict.winner, namespace)
+def _conflict_message(conflict: HostnameConflict) -> str:
+    """The message for a route that lost. The winner is named to it, whatever its namespace (R-204): both may publish
+    the hostname on one Gateway, which the host labels of their namespaces say, and one of them has to give way."""
+    owner = f"{conflict.winner.kind} {conflict.winner}"
     if conflict.path:
         return f'"{conflict.hostname}" with the path {conflict.path} belongs to {owner}: choose other paths'
     if conflict.winning_hostname == conflict.hostname:
         return f'"{conflict.hostname}" belongs to {owner}'
-    if not may_be_named(conflict.winner, namespace):
-        return f'"{conflict.hostname}" overlaps a hostname that belongs to {owner}'
     return f'"{conflict.hostname}" overlaps "{conflict.winning_hostname}", which belongs to {owner}'
 
 

@@ -20,6 +20,7 @@ from controller.tenantgateway.listener_status import (
 from controller.tenantgateway.listenersets.existing_sets import remedy_for_truncation
 from controller.tenantgateway.model import OmittedHostname, Plan, RouteId, TenantGateway
 from controller.tenantgateway.names import REF_NOT_PERMITTED
+from controller.tenantgateway.secrets.issuance import CERTIFICATES_PENDING
 from controller.tenantgateway.secrets.replacement import describe_secret, is_invalid, remedy
 
 READY = "Ready"
@@ -126,6 +127,9 @@ def _informational(result: ReconcileResult) -> Iterator[Finding]:
     reason, unproven = result.plan.unproven_secret
     if reason:
         yield Finding(CERTIFICATES_READY, "False", reason, unproven)
+    if held := result.plan.held:
+        title = "hostnames that keep the certificate of before until their own is issued"
+        yield Finding(CERTIFICATES_READY, "False", CERTIFICATES_PENDING, _join_within_limit(title, held))
     reported = [each for each in result.plan.omitted if _concerns_readers(each, result)]
     truncated = [each for each in reported if each.reason == LISTENERS_TRUNCATED]
     if truncated:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from apiserver.meta.resource import Key, Object
@@ -91,8 +92,17 @@ async def _plan(
         if (route := parse.routes_by_gateway(obj, kind).get(gateway.key)) is not None
         and (admitted := admit(gateway, route, namespaces[route.id.namespace])) is not None
     ]
-    planned = plan(gateway, inheriting, [each.route for each in own], current=_own_gateway(world, gateway))
+    counted, current = [each.route for each in own], _own_gateway(world, gateway)
+    planned = plan(gateway, inheriting, counted, current=current, is_issued=partial(_is_issued, world, gateway))
     return _Planned(gateway, planned, {each.route.id: each.rejections for each in own if each.rejections})
+
+
+def _is_issued(world: World, gateway: TenantGateway, name: str) -> bool | None:
+    found = world.cluster.peek(CERTIFICATES, gateway.key.namespace, name)
+    if found is None or not is_owned(found, gateway.uid):
+        return None
+    conditions = (found.get("status") or {}).get("conditions") or ()
+    return any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
 
 
 def _own_gateway(world: World, gateway: TenantGateway) -> Object | None:
@@ -108,7 +118,8 @@ async def _check_objects(world: World, gateway: TenantGateway, plan: Plan) -> Se
     if current is not None and (changes := create_merge_patch(current, render_gateway(gateway, plan))):
         deviations.append(f"the Gateway of {gateway.key} lacks {changes}")
     planned = {each.name for each in plan.certificates}
-    if surplus := await _owned(world, CERTIFICATES, gateway) - planned:
+    in_use = {each.certificate for each in plan.listeners}
+    if surplus := await _owned(world, CERTIFICATES, gateway) - planned - in_use:
         deviations.append(f"{gateway.key} still has {surplus}")
     issuers = await _owned(world, ISSUERS, gateway)
     if gateway.cert_mode == "existingSecret" and issuers:

@@ -80,21 +80,24 @@ def test_the_losing_route_is_rejected_with_hostname_and_winner() -> None:
 @pytest.mark.parametrize(
     ("winner", "message"),
     [
-        pytest.param(route("tenant-bar", "shop", HARBOR), f'"{HARBOR}" belongs to a route of another namespace',
+        pytest.param(route("tenant-bar", "shop", HARBOR), f'"{HARBOR}" belongs to HTTPRoute tenant-bar/shop',
                      id="another tenant"),
         pytest.param(route("tenant-bar", "all", "*.foo.example.com"),
-                     f'"{HARBOR}" overlaps a hostname that belongs to a route of another namespace', id="an overlap"),
-        pytest.param(route("tenant-apex", "own", HARBOR), f'"{HARBOR}" belongs to a route of another namespace',
+                     f'"{HARBOR}" overlaps "*.foo.example.com", which belongs to HTTPRoute tenant-bar/all',
+                     id="an overlap"),
+        pytest.param(route("tenant-apex", "own", HARBOR), f'"{HARBOR}" belongs to HTTPRoute tenant-apex/own',
                      id="the tenant that has the gateway"),
         pytest.param(route("cozy-harbor", "all", "*.foo.example.com"),
                      f'"{HARBOR}" overlaps "*.foo.example.com", which belongs to HTTPRoute cozy-harbor/all',
                      id="the platform"),
     ],
 )  # fmt: skip
-def test_a_winner_in_the_namespace_of_another_tenant_is_not_named(winner: Route, message: str) -> None:
-    """R-204, ATTACK-15: users of the losing route need not be allowed to get it."""
+def test_the_loser_hears_who_won_and_of_nobody_else(winner: Route, message: str) -> None:
+    """R-204: also of another tenant. Who has lost to the same winner, and what is not contested, stays unnamed
+    (ATTACK-15)."""
     lost = route("tenant-foo", "shadow", HARBOR)
-    found = rejections_by_route(planned(gateway(cert_mode="dns01"), winner, lost))
+    others = [route("tenant-other", "shadow", HARBOR), route("tenant-other", "own", "own.other.example.com")]
+    found = rejections_by_route(planned(gateway(cert_mode="dns01"), winner, lost, *others))
     assert found[lost.id].message == message
 
 

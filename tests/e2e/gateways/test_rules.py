@@ -100,7 +100,7 @@ def test_the_order_of_namespaces_decides_a_contested_hostname(gateways: Gateways
     gateways.create_route(early, "harbor", f"harbor.{APEX}", to=foo)
     gateways.wait_until("the namespace that sorts first wins", lambda: gateways.has_conflict(foo, "harbor"))
     message = gateways.conflict_message(foo, "harbor")
-    assert message == f'"harbor.{APEX}" belongs to a route of another namespace'
+    assert message == f'"harbor.{APEX}" belongs to HTTPRoute {early}/harbor'
     gateways.create_route(cozy, "harbor", f"harbor.{APEX}", to=foo)
     for namespace, name in ((early, "harbor"), (foo, "harbor"), (foo, "canary")):
         gateways.wait_until(

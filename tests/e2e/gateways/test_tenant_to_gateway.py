@@ -180,7 +180,7 @@ def test_troubleshooting_commands_show_the_problem(foo: PublishingTenant) -> Non
     described = kubectl("-n", child, "describe", "httproute", "loser").stdout
     assert re.search(rf"Controller Name: +{OURS}", described)
     assert re.search(r"Reason: +HostnameConflict", described)
-    assert f'"{name}" belongs to a route of another namespace' in described
+    assert f'"{name}" belongs to HTTPRoute {owner}/winner' in described
 
     for plural, command in (
         ("gateways", "gateway {}/cozystack"),
