@@ -128,7 +128,7 @@ class FieldManager:
             return new
         if self._validate(old) or self._validate(new):
             # the fields of an object that does not match the schema cannot be identified; validation rejects it later
-            return _with_entries(new, live.get("metadata", {}).get("managedFields"))
+            return _with_entries(new, copy.deepcopy(live.get("metadata", {}).get("managedFields")))
         managed = self._managed_after_update(old, new, managed, identity, now)
         return _with_managed_fields(new, managedfields.cap_update_managers(managed))
 
@@ -306,7 +306,7 @@ def _with_managed_fields(obj: Object, managed: ManagedFields) -> Object:
 
 
 def _with_entries(obj: Object, entries: list[dict[str, Any]] | None) -> Object:
-    managed_fields = {"managedFields": copy.deepcopy(entries)} if entries else {}
+    managed_fields = {"managedFields": entries} if entries else {}
     return {**obj, "metadata": {**(obj.get("metadata") or {}), **managed_fields}}
 
 

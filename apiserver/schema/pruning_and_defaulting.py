@@ -130,7 +130,8 @@ def apply_defaults(schema: Schema, value: Any) -> None:
         return
     for name, child in (schema.get("properties") or {}).items():
         if "default" in child and (name not in value or _is_disallowed_null(child, value[name])):
-            value[name] = copy.deepcopy(child["default"])
+            default = child["default"]
+            value[name] = copy.deepcopy(default) if isinstance(default, (dict, list)) else default
     for name in list(value):
         declared = _value_schema(schema, name)
         if declared is None:
