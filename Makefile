@@ -10,8 +10,11 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 COMPILE := CUSTOM_COMPILE_COMMAND="make requirements" ../$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe \
 	--strip-extras --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
-.PHONY: run test test-ci check bench bench-versus faults soak fmt manifests crd-schemas requirements clean
+.PHONY: help run test test-ci check bench bench-versus faults soak fmt manifests crd-schemas requirements clean
 .DEFAULT_GOAL := run
+
+help:  ## print the targets
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand --tabs=16
 
 run: $(VENV)/run.stamp  ## run the standalone server, with a real kubectl in its PATH
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec $(BIN)/python -m tenant_apiserver standalone --data-dir $(DATA) --secure-port $(PORT)
@@ -40,12 +43,13 @@ faults: $(VENV)/dev.stamp  ## run the fault suite at full size, for half an hour
 soak: $(VENV)/dev.stamp  ## run mixed load for SOAK_SECONDS and print the resource usage; fails if it grows
 	$(BIN)/python -m tests.faults.soak --seconds $(SOAK_SECONDS)
 
-fmt: $(VENV)/dev.stamp
+fmt: $(VENV)/dev.stamp  ## format the sources, and fix what the linter can
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
-manifests: $(VENV)/run.stamp  ## regenerate the manifests, the table of rights and the Helm chart
+manifests: $(VENV)/run.stamp  ## regenerate the manifests, the table of rights, the dashboard and the Helm chart
 	$(BIN)/python -m tenant_apiserver.generate_manifests manifests docs/security.md
+	$(BIN)/python -m tenant_apiserver.generate_dashboard manifests/components/monitoring/tenant-apiserver.json
 	$(BIN)/python -m tenant_apiserver.generate_chart manifests
 
 crd-schemas: $(VENV)/run.stamp  ## regenerate the definitions of other projects' kinds from the CRDs in CRD_DIRS
@@ -68,5 +72,5 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
 	@$(PIP_INSTALL) -r requirements/dev.txt
 	@touch $@
 
-clean:
+clean:  ## remove the virtual environment and all caches
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -83,6 +83,7 @@ def _templates(built: Kustomizations) -> Mapping[str, str]:
     }
     for name, (condition, directory) in _OPTIONAL.items():
         parts[name] = _when(condition, built.build(directory))
+    parts["monitoring"] = _monitoring(built)
     for name, kind in (("namespace", "Namespace"), ("crd", "CustomResourceDefinition")):
         objects = _of_kinds(built.build("overlays/prerequisites"), kind)
         parts[name] = _when(f".Values.prerequisites.{name}", objects)
@@ -232,6 +233,16 @@ def _settings(built: Kustomizations) -> str:
     text = _escaped(dump_manifest({**found, "data": {"platform.yaml": "SLOT-settings"}}))
     filled = text.replace("SLOT-settings", "|\n    {{- toYaml .Values.settings | nindent 4 }}")
     return f"{{{{- if .Values.settings }}}}\n---\n{filled}{{{{- end }}}}\n"
+
+
+def _monitoring(built: Kustomizations) -> str:
+    """The objects of the component, with values for who scrapes, and the CA that the server's certificate has."""
+    text = _when(".Values.monitoring.enabled", built.build("components/monitoring"))
+    own, issued = "tenant-apiserver-serving-cert", "tenant-apiserver-tls"
+    ca = f"{{{{ if {_CERT_MANAGER} }}}}{issued}{{{{ else }}}}{own}{{{{ end }}}}"
+    group = "system:serviceaccounts:"
+    text = text.replace(f"{group}cozy-monitoring", f"{group}{{{{ .Values.monitoring.namespace }}}}")
+    return text.replace(f"name: {own}", f'name: "{ca}"')
 
 
 def _chart() -> str:

@@ -72,6 +72,7 @@ from tenant_apiserver.process import (
     tenant_groups,
 )
 from tenant_apiserver.start_log import StartLog
+from tenant_apiserver.state_metrics import export_state
 from tenant_apiserver.wiring.applications import ApplicationApi, ApplicationApiConfig, release_defaults
 from tenant_apiserver.wiring.claims import Replica
 from tenant_apiserver.wiring.cluster_admission import ClusterAdmission
@@ -264,7 +265,9 @@ class _Server:
             audit=audit.write if audit else None,
             read_only=options.shadow,
         )
-        add_checks(process, (*self._tenants.informers, *self._admission.informers, self._configmap))
+        informers = (*self._tenants.informers, *self._admission.informers, self._configmap)
+        add_checks(process, informers)
+        export_state(process, tls, self._tenants.cache, informers)
         add_config_check(process, self._settings_file)
         add_package_check(process, self._sources)
         add_publishing_check(process, self._controllers.publishing)

@@ -52,6 +52,8 @@ class HealthChecks:
     def __init__(self) -> None:
         self._checks: list[_NamedCheck] = []
         self._failed: dict[str, list[str]] = {}
+        self.results: dict[tuple[str, str], bool] = {}
+        """By endpoint and name, whether each check passed when all checks of its endpoint were last probed."""
         self.add("ping", lambda: None)
 
     def add(self, name: str, check: Check, *, endpoints: Collection[str] = ENDPOINTS, former_name: str = "") -> None:
@@ -81,14 +83,16 @@ class HealthChecks:
             return None
         checks = self._checks_of(endpoint)
         if not name:
-            return await _answer_all(checks, context, authorizer, on_result=partial(self._log_change, endpoint))
+            return await _answer_all(checks, context, authorizer, on_result=partial(self._record, endpoint))
         for each in checks:
             if name in each.names:
                 return await _answer_one(each, context, authorizer)
         return None
 
-    def _log_change(self, endpoint: str, failed: list[str]) -> None:
-        """Logs checks that fail once, not at every probe."""
+    def _record(self, endpoint: str, passed: list[str], failed: list[str]) -> None:
+        """Keeps the results, and logs checks that fail once, not at every probe. `failed` are lines 'name: error'."""
+        names = [line.partition(": ")[0] for line in failed]
+        self.results |= {(endpoint, name): True for name in passed} | {(endpoint, name): False for name in names}
         if failed != self._failed.get(endpoint, []):
             _LOG.info("%s check %s", endpoint, "failed" if failed else "passes again", extra={"failed": failed})
             self._failed[endpoint] = failed
@@ -102,12 +106,12 @@ async def _answer_all(
     context: RequestContext,
     authorizer: Authorizer,
     *,
-    on_result: Callable[[list[str]], None],
+    on_result: Callable[[list[str], list[str]], None],
 ) -> web.Response:
     endpoint = context.info.path.removeprefix("/")
     excluded = set(context.query.all("exclude"))
     results: list[tuple[str, str]] = []
-    failed = []
+    done, failed = list[str](), list[str]()
     for each in checks:
         if each.names & excluded:
             excluded -= each.names
@@ -115,11 +119,12 @@ async def _answer_all(
             continue
         passed, text = await _run(each)
         if passed:
+            done.append(each.name)
             results.append((f"[+]{each.name} ok", text))
         else:
             failed.append(f"{each.name}: {text}")
             results.append((f"[-]{each.name} failed: {_WITHHELD}", ""))
-    on_result(failed)
+    on_result(done, failed)
     if not failed and "verbose" not in context.query:
         return _text_response("ok")
     with_notes = any(note for _, note in results) and await _may_see_texts(context, authorizer)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -72,6 +73,8 @@ class Informer:
         self._expired_in_a_row = 0
         self._cluster_error: StatusError | None = None
         self._retry = asyncio.Event()
+        self.heard_at: float | None = None
+        """The monotonic time at which the cluster last sent a list, an event or a bookmark, in seconds."""
         self.listed = asyncio.Event()
         self.synced = asyncio.Event()
         self.complete = asyncio.Event()
@@ -213,6 +216,7 @@ class Informer:
 
     async def _replace(self, encoded: Mapping[Key, bytes], rv: int) -> None:
         items = EncodedObjects(tuple(encoded.values()))
+        self.heard_at = time.monotonic()
         self.listed.set()
         if self._store_objects:
             self.store.replace(encoded)
@@ -284,6 +288,7 @@ class Informer:
         return False
 
     def _apply(self, event: WatchEvent) -> None:
+        self.heard_at = time.monotonic()
         rv = int(event.object["metadata"]["resourceVersion"])
         if rv <= self._rv:
             return

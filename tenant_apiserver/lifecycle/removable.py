@@ -27,11 +27,17 @@ _CERTIFICATES, _ISSUERS = (
     ClusterResource("cert-manager.io", "v1", plural, kind)
     for plural, kind in (("certificates", "Certificate"), ("issuers", "Issuer"))
 )
+_SERVICE_MONITORS, _PROMETHEUS_RULES = (
+    ClusterResource("monitoring.coreos.com", "v1", plural, kind)
+    for plural, kind in (("servicemonitors", "ServiceMonitor"), ("prometheusrules", "PrometheusRule"))
+)
 _NEVER_DELETED = (APISERVICES, CRDS, NAMESPACES)
 DELETED_KINDS: Final = (
     *(each for each in INSTALLED_KINDS.values() if each not in _NEVER_DELETED),
     _CERTIFICATES,
     _ISSUERS,
+    _SERVICE_MONITORS,
+    _PROMETHEUS_RULES,
 )
 """APIServices are moved by `back`."""
 _INGRESS_POLICY = "cozystack-ingress-hostname-policy"
@@ -48,6 +54,8 @@ _INSTALLED: Final = frozenset(
         target("NetworkPolicy", SERVER, NAMESPACE),
         target("ValidatingAdmissionPolicy", _INGRESS_POLICY),
         target("ValidatingAdmissionPolicyBinding", _INGRESS_POLICY),
+        *(target(kind, f"{SERVER}:metrics") for kind in ("ClusterRole", "ClusterRoleBinding")),
+        *(TargetObject(each, NAMESPACE, SERVER) for each in (_SERVICE_MONITORS, _PROMETHEUS_RULES)),
         *(TargetObject(_CERTIFICATES, NAMESPACE, f"{SERVER}-{each}") for each in ("ca", "serving")),
         *(TargetObject(_ISSUERS, NAMESPACE, f"{SERVER}-{each}") for each in ("ca", "selfsigned")),
     }

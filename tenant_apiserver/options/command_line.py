@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from apiserver.storage.event_history import HistoryLimits
 from registry.application.convert import ReleaseDefaults
+from tenant_apiserver import __version__
 from tenant_apiserver.options.flag import Flag, attribute_of, variable_of
 from tenant_apiserver.options.flag_values import (
     CONTROLLERS,
@@ -295,6 +296,7 @@ _COMMANDS: Mapping[str, tuple[str, type[Any], tuple[Flag, ...]]] = {
 def parse_command_line(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
     """Parses a command line. Exits with status 2 and one line on standard error if a value is invalid."""
     parser = _Parser(prog="tenant-apiserver", description="An aggregated API server for Tenants.", allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"tenant-apiserver {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser, required=True)
     for name, (summary, _, flags) in _COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)

@@ -39,11 +39,16 @@ SAME_OBJECTS = {
     "optional parts": (
         [
             *("policies.ingresses=true", "policies.deletionGuard=true", "tenantLists=true", "tenantRoutes=true"),
-            *("tenantsecrets=true", "networkPolicy=true", "prerequisites.crd=false"),
+            *("monitoring.enabled=true", "tenantsecrets=true", "networkPolicy=true", "prerequisites.crd=false"),
         ],
         [
             *(".", "components/ingress-hostnames", "components/deletion-guard", "components/tenantsecrets"),
-            *("overlays/cozy-tenant-lists", "overlays/cozy-tenant-routes", "overlays/network-policy"),
+            *(
+                "overlays/cozy-tenant-lists",
+                "overlays/cozy-tenant-routes",
+                "overlays/network-policy",
+                "components/monitoring",
+            ),
         ],
         set(),
     ),
@@ -76,10 +81,15 @@ EFFECTS: Mapping[str, tuple[Any, Any, str]] = {
     "tenantLists": (True, 1, "tenantmodules"),
     "tenantRoutes": (True, 1, "cozy:tenant:routes"),
     "tenantsecrets": (True, 1, "name: tenant-apiserver:tenantsecrets"),
+    "monitoring.enabled": (True, 1, "kind: ServiceMonitor"),
+    "monitoring.namespace": ("prometheus", "", "name: system:serviceaccounts:prometheus"),
     "networkPolicy": (True, 1, "kind: NetworkPolicy"),
 }
 """For each value of the schema: one that has an effect, one that the schema rejects, and a part of what is rendered
 with the first, or of what is not rendered any more, after an exclamation mark."""
+
+NEEDED = {"monitoring.namespace": ["monitoring.enabled=true"]}
+"""Other values, without which a value has no effect."""
 
 
 def template(folder: Path, *values: str) -> subprocess.CompletedProcess[str]:
@@ -195,7 +205,7 @@ def test_the_chart_has_the_objects_of_kustomize(name: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("path", EFFECTS)
 def test_each_value_has_its_effect_and_the_schema_rejects_others(path: str, tmp_path: Path) -> None:
     good, bad, part = EFFECTS[path]
-    text = yaml.safe_dump_all(rendered(tmp_path, f"{path}={json.dumps(good)}"), width=1000)
+    text = yaml.safe_dump_all(rendered(tmp_path, *NEEDED.get(path, ()), f"{path}={json.dumps(good)}"), width=1000)
     expected = "\n".join(line.strip() for line in part.removeprefix("!").split("\n"))
     plain = "\n".join(line.strip() for line in text.split("\n"))
     assert (expected in plain) == (not part.startswith("!"))
@@ -210,6 +220,16 @@ def test_an_unknown_value_is_rejected(key: str, tmp_path: Path) -> None:
     rejected = template(tmp_path, f"{key}=1")
     assert rejected.returncode != 0
     assert "additional properties" in rejected.stderr
+
+
+def test_prometheus_gets_the_right_and_the_ca_that_fit_the_values(tmp_path: Path) -> None:
+    for mode, secret in (("register", "tenant-apiserver-serving-cert"), ("cert-manager", "tenant-apiserver-tls")):
+        values = ("monitoring.enabled=true", 'monitoring.namespace="metrics"', f'registration="{mode}"')
+        objects = by_identity(rendered(tmp_path, *values))
+        [endpoint] = objects["ServiceMonitor", "cozy-system", "tenant-apiserver"]["spec"]["endpoints"]
+        assert endpoint["tlsConfig"]["ca"]["secret"] == {"name": secret, "key": "ca.crt"}
+        [subject] = objects["ClusterRoleBinding", "", "tenant-apiserver:metrics"]["subjects"]
+        assert subject["name"] == "system:serviceaccounts:metrics"
 
 
 def test_what_others_may_use_is_kept_when_the_release_goes(tmp_path: Path) -> None:

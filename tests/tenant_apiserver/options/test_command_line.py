@@ -8,7 +8,7 @@ import pytest
 
 from registry.application.convert import ReleaseDefaults
 from registry.tenant.release_settings import ReleaseSettings
-from tenant_apiserver import log_format
+from tenant_apiserver import __version__, log_format
 from tenant_apiserver.options.command_line import (
     KubeconfigOptions,
     ServeOptions,
@@ -289,3 +289,10 @@ def test_a_group_that_does_not_exist_is_an_error(
     assert capsys.readouterr().err == (
         f"tenant-apiserver {command}: --groups={text}: unknown group {unknown}: use {expected}\n"
     )
+
+
+def test_the_version_is_printed_by_a_flag_too(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exited:
+        parse_command_line(["--version"], {})
+    assert exited.value.code == 0
+    assert capsys.readouterr().out == f"tenant-apiserver {__version__}\n"
