@@ -15,6 +15,7 @@ from tenant_apiserver.options.command_line import (
     parse_command_line,
 )
 from tenant_apiserver.options.lifecycle import BackOptions, MoveOptions, PreflightOptions, UninstallOptions
+from tenant_apiserver.options.proxy import ProxyOptions
 
 
 def main() -> None:
@@ -30,6 +31,10 @@ def main() -> None:
             from tenant_apiserver.standalone import standalone
 
             raise SystemExit(standalone(options))
+        case ProxyOptions():
+            from tenant_apiserver.proxy.command import proxy
+
+            raise SystemExit(proxy(options))
         case KubeconfigOptions():
             from tenant_apiserver.certificates.local_pki import kubeconfig
 

@@ -175,7 +175,7 @@ def informer_tasks(tenants: TenantApi, others: Sequence[Informer]) -> dict[str, 
     dependent = [informer for informer in tenants.informers if informer not in first]
     return {
         **{_task_name(informer): informer.run for informer in (*first, *others)},
-        **{_task_name(informer): partial(_run_after_listed, first, informer) for informer in dependent},
+        **{_task_name(informer): partial(run_after_listed, first, informer) for informer in dependent},
     }
 
 
@@ -185,7 +185,7 @@ def _task_name(informer: Informer) -> str:
     return f"informer-{informer.resource.plural}" + (f"-{selected}" if selected else "")
 
 
-async def _run_after_listed(first: Sequence[Informer], informer: Informer) -> None:
+async def run_after_listed(first: Sequence[Informer], informer: Informer) -> None:
     """Waits for a limited time: a server that may not list roles still serves administrators."""
     await _wait_for_all((each.listed for each in first), _VISIBILITY_TIMEOUT_SECONDS)
     await informer.run()

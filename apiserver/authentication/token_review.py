@@ -79,8 +79,10 @@ class BearerTokenAuthenticator:
     async def authenticate(self, context: RequestContext) -> User | None:
         """Raises AuthenticationError; ServiceUnavailable if the cluster is unreachable and the token is not cached."""
         token = bearer_token(context)
-        if not token:
-            return None
+        return await self.user_of(context, token) if token else None
+
+    async def user_of(self, context: RequestContext, token: str) -> User:
+        """The user of a token that came with the request. Raises as `authenticate`."""
         if not token.isascii():
             raise InvalidToken("invalid bearer token")
         key = hmac.digest(self._secret, token.encode(), hashlib.sha256)

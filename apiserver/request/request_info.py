@@ -24,6 +24,8 @@ _NAME_TERM = re.compile(r"(?:^|,)metadata\.name==?(?P<name>[^,]*)")
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
 _COLLECTION_VERBS = {"get": "list", "delete": "deletecollection"}
 _FALSE = ("0", "false")
+# none of the resources that this project serves itself has them
+_STREAMS = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 _INVALID_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
@@ -114,6 +116,12 @@ class RequestInfo:
     @property
     def is_watch(self) -> bool:
         return self.verb == "watch"
+
+    @property
+    def is_long_running(self) -> bool:
+        """True for watches and streams, which kube-apiserver neither counts among other requests nor ends after a
+        minute (its `longRunningRE`)."""
+        return self.is_watch or self.subresource in _STREAMS
 
 
 def parse_request_info(method: str, raw_path: str, query: Query) -> RequestInfo:

@@ -37,7 +37,11 @@ class Api:
 
 
 def build_app(api: Api, filters: Sequence[Filter]) -> web.Application:
-    handler = compose(filters, _Dispatcher(api))
+    return route_everything(compose(filters, _Dispatcher(api)))
+
+
+def route_everything(handler: Handler) -> web.Application:
+    """An application in which `handler` gets the requests for all paths."""
     # the handlers limit bodies, with a 413 that is a Status
     app = web.Application(client_max_size=0)
 
@@ -69,7 +73,7 @@ async def _expect(http: web.Request) -> None:
 
 
 def _context(http: web.Request) -> RequestContext:
-    raw_path, _, raw_query = _target(http).partition("?")
+    raw_path, _, raw_query = request_target(http).partition("?")
     query = Query(raw_query)
     audit_id = http.headers.get("Audit-ID", "")[:_AUDIT_ID_LIMIT] or str(uuid.uuid4())
     try:
@@ -79,7 +83,7 @@ def _context(http: web.Request) -> RequestContext:
     return RequestContext(http=http, info=info, query=query, audit_id=audit_id)
 
 
-def _target(http: web.Request) -> str:
+def request_target(http: web.Request) -> str:
     """The path and query as the client sent them, without the scheme and host of an absolute-form target."""
     return http.raw_path if http.raw_path.startswith("/") else str(http.rel_url)
 

@@ -357,12 +357,15 @@ class HttpClusterClient:
         headers = {"Accept": "application/json", "User-Agent": _USER_AGENT}
         if content_type:
             headers["Content-Type"] = content_type
+        return {**headers, **await self._credentials()}
+
+    async def _credentials(self) -> dict[str, str]:
         await self._refresh_token()
         if token := self._configuration.api_key.get("BearerToken"):
-            headers["Authorization"] = token
-        elif self._configuration.username:
-            headers["Authorization"] = self._configuration.get_basic_auth_token()
-        return headers
+            return {"Authorization": token}
+        if self._configuration.username:
+            return {"Authorization": self._configuration.get_basic_auth_token()}
+        return {}
 
     async def _refresh_token(self) -> None:
         """Reloads the service account token at most every 30 seconds, since the kubelet rotates it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.meta.resource import Column, Key, Object, Resource
+from apiserver.meta.resource import Column, Key, Object, Resource, fields_at
 from registry.names import (
     ANCESTOR_LABEL_PREFIX,
     HOST_LABEL,
@@ -59,6 +59,19 @@ def to_tenant_namespace(namespace: Object) -> Object:
     }
 
 
+def to_visible_namespace(namespace: Object) -> Object:
+    """The Namespace of a tenant as lists show it to people who may see it: what a TenantNamespace shows of it, and its
+    phase. Annotations can hold what only administrators should read."""
+    metadata = namespace["metadata"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {field: metadata[field] for field in _SHOWN if metadata.get(field)},
+        "spec": {},
+        "status": {"phase": (namespace.get("status") or {}).get("phase", "")},
+    }
+
+
 def _tenant(metadata: Object) -> Key:
     """The Tenant of a Namespace, as its annotations name it: ours, or those of its chart. Empty if they do not."""
     if metadata["name"] == ROOT_NAMESPACE:
@@ -91,6 +104,26 @@ def tenant_namespace_resource() -> Resource:
             Column("Parent", description="The namespace of the parent, which contains the Tenant.", priority=1),
         ),
         cells=_cells,
+    )
+
+
+def visible_namespace_resource() -> Resource:
+    """Namespaces as kube-apiserver serves them, in lists and watches."""
+    return Resource(
+        group="",
+        version="v1",
+        kind="Namespace",
+        plural="namespaces",
+        singular="namespace",
+        namespaced=False,
+        short_names=("ns",),
+        properties={
+            "spec": {"type": "object"},
+            "status": {"type": "object", "properties": {"phase": {"type": "string"}}},
+        },
+        columns=(Column("Status", description="The status of the namespace"),),
+        cells=lambda obj: ((obj.get("status") or {}).get("phase", ""),),
+        selectable_fields=fields_at("status.phase"),
     )
 
 

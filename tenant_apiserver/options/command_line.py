@@ -47,6 +47,7 @@ from tenant_apiserver.options.lifecycle import (
     PreflightOptions,
     UninstallOptions,
 )
+from tenant_apiserver.options.proxy import PROXY, ProxyOptions
 
 
 class _Parser(argparse.ArgumentParser):
@@ -264,6 +265,7 @@ Options = (
     | KubeconfigOptions
     | BackupOptions
     | RenderOptions
+    | ProxyOptions
     | PreflightOptions
     | MoveOptions
     | BackOptions
@@ -282,6 +284,7 @@ _COMMANDS: Mapping[str, tuple[str, type[Any], tuple[Flag, ...]]] = {
         StandaloneOptions,
         (*_COMMON, *_HELMRELEASES, *_STANDALONE),
     ),
+    "proxy": ("serve a cluster's API to tenants: list what they may see", ProxyOptions, PROXY),
     "kubeconfig": ("issue a kubeconfig for a user of the embedded cluster", KubeconfigOptions, _KUBECONFIG),
     "backup": ("copy the data of a standalone server into one file", BackupOptions, _BACKUP),
     "render": ("print what the controllers would write with some settings", RenderOptions, _RENDER),
@@ -380,6 +383,8 @@ def _inconsistency(options: Options) -> str:
             return "--requestheader-allowed-names needs --requestheader-client-ca-file"
         if options.shadow and options.tls_cert_file is None and options.cert_dir is None:
             return "--shadow needs --cert-dir or --tls-cert-file: it stores no certificate in the cluster"
+    if isinstance(options, ProxyOptions):
+        return options.inconsistency
     if isinstance(options, KubeconfigOptions) and not options.user:
         return "--user is required"
     if isinstance(options, BackupOptions) and options.to is None:

@@ -78,7 +78,7 @@ class MaxInFlight:
             reservation.resize(0)
 
     async def _count_request(self, context: RequestContext, next: Handler) -> web.StreamResponse:
-        if context.info.is_watch:
+        if context.info.is_long_running:
             with self._slot(self._watches, context.user.name, self._limit * WATCHES_PER_SLOT):
                 # a watch begins with all objects: many that begin together would stall everybody else
                 await context.reservation.turn()

@@ -1,4 +1,5 @@
-"""Limits the duration of requests to 60 s, writes to 34 s, or less if the query has `timeout`; watches are exempt."""
+"""Limits the duration of requests to 60 s, writes to 34 s, or less if the query has `timeout`; that of watches and
+streams is not limited."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ class RequestDeadline:
 
     async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
         info = context.info
-        if info.is_watch:
+        if info.is_long_running:
             return await next(context)
         limit = self._limit
         if "timeout" in context.query:

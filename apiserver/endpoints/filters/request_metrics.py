@@ -22,7 +22,7 @@ class RequestMetrics:
     async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
         info = context.info
         labels = request_labels(context, served=info.is_resource and self._served(info))
-        if info.is_watch:
+        if info.is_long_running:
             with self._metrics.longrunning(labels).track_inprogress():
                 return await self._observe(context, next, labels)
         return await self._observe(context, next, labels)

@@ -1,0 +1,203 @@
+"""The `proxy` command."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from functools import partial
+
+import uvloop
+from aiohttp import web
+
+from apiserver.audit import AuditLog
+from apiserver.authentication.authenticator import Authenticator, UnionAuthenticator
+from apiserver.authentication.peers import Peers
+from apiserver.authentication.request_header import RequestHeaderConfig
+from apiserver.authentication.token_review import BearerTokenAuthenticator, TokenReviewer
+from apiserver.authentication.x509 import CertificateVerifier, ClientCertificateAuthenticator, PeerCertificates
+from apiserver.authorization.subject_access_review import SubjectAccessReviewAuthorizer
+from apiserver.delegation.review_client import ReviewCall, count_responses
+from apiserver.server import listener as serving
+from apiserver.server.listener import CannotListen, ConnectionLimits, Listener, stop_on_signals
+from apiserver.tls.file_reload import follow_file
+from apiserver.tls.server_context import ServerTls
+from registry.cluster.informer import Informer
+from registry.cluster.interface import CONFIGMAPS, SUBJECT_ACCESS_REVIEWS_PATH, TOKEN_REVIEWS_PATH
+from registry.cluster.upstream import UpstreamClient
+from tenant_apiserver import __version__, log_format
+from tenant_apiserver.certificates.delegated_authentication import (
+    NAME,
+    NAMESPACE,
+    ClusterAuthenticationInfo,
+    DelegatedAuthentication,
+)
+from tenant_apiserver.certificates.local_pki import LocalPki, PkiUnusable
+from tenant_apiserver.certificates.sources import CertificateSource, FileCertificate, SelfManagedCertificate
+from tenant_apiserver.gc_tuning import trim_malloc
+from tenant_apiserver.options.proxy import ProxyOptions
+from tenant_apiserver.process import (
+    TLS_TRANSPORTS,
+    Process,
+    Task,
+    add_checks,
+    open_audit_log,
+    run_server,
+    run_unless_stopped,
+    shutdown_stages,
+)
+from tenant_apiserver.proxy.chain import ProxyParts, proxy_application
+from tenant_apiserver.proxy.namespace_lists import NamespaceLists
+from tenant_apiserver.proxy.own_account import OwnAccount
+from tenant_apiserver.proxy.socket_token import SocketTokenAuthenticator
+
+_logger = logging.getLogger("tenant_apiserver")
+# watches and streams, and idle connections, of one user
+_CONNECTIONS_PER_REQUEST = 6
+
+
+def proxy(options: ProxyOptions) -> int:
+    """Returns the exit status: 0 after a signal, 1 if the proxy cannot start."""
+    log_format.configure(form=options.log_format, verbosity=options.v)
+    return uvloop.run(_proxy(options))
+
+
+async def _proxy(options: ProxyOptions) -> int:
+    process = Process(stages=shutdown_stages(delay=1.0))
+    try:
+        upstream = await UpstreamClient.connect(options.kubeconfig, observe=process.metrics.client_request)
+    except ValueError as error:
+        print(f"tenant-apiserver proxy: --kubeconfig: {error}", file=sys.stderr)
+        return 1
+    try:
+        await _ProxyServer(options, upstream, process).run()
+    except (CannotListen, PkiUnusable, OSError, ValueError) as error:
+        print(f"tenant-apiserver proxy: {error}", file=sys.stderr)
+        return 1
+    finally:
+        await upstream.close()
+    return 0
+
+
+class _ProxyServer:
+    def __init__(self, options: ProxyOptions, upstream: UpstreamClient, process: Process) -> None:
+        self._options = options
+        self._upstream = upstream
+        self._process = process
+        self._tls: ServerTls | None = None
+        ca = options.client_ca_file
+        self._delegation = DelegatedAuthentication(
+            from_flags=ClusterAuthenticationInfo(
+                client_ca=ca.read_bytes() if ca else b"", request_header=RequestHeaderConfig()
+            ),
+            on_change=self._replace_client_cas,
+        )
+        self._reviews = SubjectAccessReviewAuthorizer(
+            self._review_call(SUBJECT_ACCESS_REVIEWS_PATH, "authz"), tolerance=0.0, on_stale=lambda: None
+        )
+        self._account = OwnAccount(upstream)
+        self._namespaces = NamespaceLists(upstream, process, self._reviews)
+
+    async def run(self) -> None:
+        """Raises CannotListen, PkiUnusable, and OSError or ValueError for unusable files."""
+        certificate = _certificate_source(self._options)
+        with stop_on_signals(self._process.stop):
+            pair = await run_unless_stopped(self._process, certificate.obtain())
+            if pair is None:
+                return
+            transport = TLS_TRANSPORTS[self._options.tls_transport]
+            self._tls = transport(
+                pair,
+                self._delegation.current.client_ca,
+                on_handshake_error=self._process.metrics.handshake_error,
+            )
+            await self._serve(self._tls, certificate)
+
+    async def _serve(self, tls: ServerTls, certificate: CertificateSource) -> None:
+        process, informers = self._process, self._namespaces.informers
+        audit = open_audit_log(self._options.audit_log_path, process.metrics)
+        app, peers = self._application(audit)
+        add_checks(process, informers)
+        process.health.add("own-account", self._account.check, endpoints=("readyz",))
+        tasks: dict[str, Task] = {
+            **self._namespaces.tasks,
+            **self._client_ca_tasks(),
+            "own-account": self._account.find,
+            "serving-certificate": partial(certificate.follow, tls),
+            "unused-memory": trim_malloc,
+        }
+        try:
+            await run_server(process, tasks, partial(self._listen, app, tls, peers))
+        finally:
+            if audit:
+                await asyncio.to_thread(audit.close)
+
+    def _application(self, audit: AuditLog | None) -> tuple[web.Application, Peers]:
+        certificates, authenticator = self._authenticators()
+        parts = ProxyParts(
+            upstream=self._upstream,
+            process=self._process,
+            authenticator=authenticator,
+            authorizer=self._reviews,
+            own_account=lambda: self._account.name,
+            own_answer=self._namespaces.handler,
+            audit=audit.write if audit else None,
+        )
+        return proxy_application(parts, self._options), Peers(user=certificates.user_of)
+
+    def _authenticators(self) -> tuple[ClientCertificateAuthenticator, UnionAuthenticator]:
+        """Client certificates, then bearer tokens. Identity headers are no credential here: they are dropped."""
+        peers, metrics = PeerCertificates(), self._process.metrics
+        certificates = ClientCertificateAuthenticator(
+            peers=peers, verifier=CertificateVerifier(self._delegation.client_ca)
+        )
+        tokens = BearerTokenAuthenticator(
+            TokenReviewer(self._review_call(TOKEN_REVIEWS_PATH, "authn")),
+            tolerance=self._options.cluster_outage_tolerance,
+            on_stale=partial(metrics.stale_decision_used, "tokenreviews"),
+        )
+        all_of_them: tuple[Authenticator, ...] = (certificates, tokens, SocketTokenAuthenticator(tokens))
+        return certificates, UnionAuthenticator(all_of_them)
+
+    async def _listen(self, app: web.Application, tls: ServerTls, peers: Peers) -> Listener:
+        options, process = self._options, self._process
+        listener = await serving.listen(
+            app,
+            tls=tls,
+            host=options.bind_address,
+            port=options.secure_port,
+            grace=process.stages.grace,
+            limits=ConnectionLimits(per_user=_CONNECTIONS_PER_REQUEST * options.max_requests_inflight),
+            bytes_in_flight=process.bytes_in_flight,
+            peers=peers,
+        )
+        _logger.info("tenant-apiserver %s proxy listens on port %d", __version__, listener.port)
+        return listener
+
+    def _review_call(self, path: str, kind: str) -> ReviewCall:
+        return count_responses(
+            partial(self._upstream.review, path), partial(self._process.metrics.delegated_request, kind)
+        )
+
+    def _client_ca_tasks(self) -> dict[str, Task]:
+        """The CA of client certificates is followed in the file of the flag, or else in the cluster."""
+        if self._options.client_ca_file is not None:
+            path, reload = self._options.client_ca_file, self._delegation.reload_client_ca
+            return {"follow-client-ca": partial(follow_file, path, reload)}
+        informer = Informer(self._upstream, CONFIGMAPS, namespace=NAMESPACE, field_selector=f"metadata.name={NAME}")
+        informer.add_handler(self._delegation)
+        return {"informer-client-ca": informer.run}
+
+    def _replace_client_cas(self, bundle: bytes) -> None:
+        if self._tls is not None:
+            try:
+                self._tls.replace_client_cas(self._delegation.current.client_ca)
+            except (OSError, ValueError) as error:
+                _logger.warning("cannot use the client CAs, keeping the previous ones: %s", error)
+
+
+def _certificate_source(options: ProxyOptions) -> CertificateSource:
+    if options.tls_cert_file is not None and options.tls_private_key_file is not None:
+        return FileCertificate(options.tls_cert_file, options.tls_private_key_file)
+    assert options.cert_dir is not None
+    return SelfManagedCertificate(LocalPki(options.cert_dir), options.serving_names)

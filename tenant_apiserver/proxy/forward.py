@@ -1,0 +1,142 @@
+"""Forwards a request to the cluster under impersonation of its caller, and relays the response as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from aiohttp import ClientError, ClientResponse, HttpVersion11, web
+from multidict import CIMultiDict
+
+from apiserver.meta.errors import BadRequest, ServiceUnavailable
+from apiserver.request.context import Handler, RequestContext
+from apiserver.server.app import request_target
+from registry.cluster.interface import ClusterUnreachable
+from registry.cluster.upstream import UpstreamClient
+from tenant_apiserver.proxy.headers import answer_headers, forwarded_headers, requested_upgrade
+from tenant_apiserver.proxy.identity import impersonation_headers
+from tenant_apiserver.proxy.upgrade import switch_protocols
+
+# sent in one piece
+_SMALL: Final = 64 * 1024
+_RETRY_SECONDS: Final = 1
+_BODILESS: Final = frozenset({"GET", "HEAD"})
+_UNAUTHORIZED, _FORBIDDEN = 401, 403
+
+OwnAnswer = Callable[[RequestContext], Awaitable[Handler | None]]
+"""Returns the handler of a request that the cluster has refused with a 403, None if the refusal stands."""
+
+
+class Forwarder:
+    """The handler of every request. The cluster is always asked first, as the caller: what it allows is relayed
+    untouched. A LIST or WATCH that it refuses is answered by the handler that `own_answer` returns."""
+
+    def __init__(self, upstream: UpstreamClient, own_answer: OwnAnswer) -> None:
+        self._upstream = upstream
+        self._own_answer = own_answer
+
+    async def __call__(self, context: RequestContext) -> web.StreamResponse:
+        """Raises BadRequest for a target that cannot be forwarded, ServiceUnavailable if the cluster is gone, and a 403
+        for an identity that cannot."""
+        target, headers = _target(context), _headers(context)
+        if protocol := requested_upgrade(context.http.headers):
+            headers["Connection"], headers["Upgrade"] = "Upgrade", protocol
+            return await switch_protocols(context, self._upstream, target, headers)
+        if context.http.method in _BODILESS and not context.http.body_exists:
+            return await self._forward(context, target, headers, body=None, attempts=2)
+        return await self._forward(context, target, headers, body=context.http.content.iter_any(), attempts=1)
+
+    async def _forward(
+        self,
+        context: RequestContext,
+        target: str,
+        headers: CIMultiDict[str],
+        *,
+        body: AsyncIterator[bytes] | None,
+        attempts: int,
+    ) -> web.StreamResponse:
+        if body is None:
+            headers.popall("Content-Length", None)
+        for _ in range(attempts):
+            async with self._exchange(context, target, headers, body) as response:
+                if not _rejects_credentials(context, response):
+                    handler = await self._own_answer(context) if response.status == _FORBIDDEN else None
+                    if handler is None:
+                        return await _relay(context, response)
+                    # the connection is free for others before the answer, which may be a watch, begins
+                    await response.read()
+                    break
+            await self._renew_credentials()
+        else:
+            raise _unavailable("it does not accept the credentials of the proxy")
+        return await handler(context)
+
+    async def _renew_credentials(self) -> None:
+        try:
+            await self._upstream.renew_credentials()
+        except ClusterUnreachable as error:
+            raise _unavailable("it does not accept the credentials of the proxy") from error
+
+    @asynccontextmanager
+    async def _exchange(
+        self, context: RequestContext, target: str, headers: CIMultiDict[str], body: AsyncIterator[bytes] | None
+    ) -> AsyncIterator[ClientResponse]:
+        try:
+            async with self._upstream.forward(context.http.method, target, headers, body) as response:
+                yield response
+        except ClusterUnreachable as error:
+            raise _unavailable("it does not answer") from error
+
+
+def _target(context: RequestContext) -> str:
+    """The path and query as the client escaped them. Raises BadRequest."""
+    target = request_target(context.http)
+    if context.info.malformed or "#" in target or not target.isascii() or not target.isprintable() or " " in target:
+        raise BadRequest("the target of the request has an invalid character or escape")
+    return target
+
+
+def _headers(context: RequestContext) -> CIMultiDict[str]:
+    headers = forwarded_headers(context.http.headers, audit_id=context.audit_id, source=context.http.remote or "")
+    headers.extend(impersonation_headers(context.user))
+    return headers
+
+
+def _rejects_credentials(context: RequestContext, response: ClientResponse) -> bool:
+    """True if the cluster did not authenticate the proxy. A 401 of an application behind services/proxy is its own."""
+    return response.status == _UNAUTHORIZED and context.info.subresource != "proxy"
+
+
+async def _relay(context: RequestContext, received: ClientResponse) -> web.StreamResponse:
+    """Sends the response while it arrives. Raises ConnectionResetError if it breaks off."""
+    headers = answer_headers(received.headers)
+    context.audit_id = headers.pop("Audit-ID", context.audit_id)
+    length = received.content_length
+    try:
+        if length is not None and length <= _SMALL and context.http.method != "HEAD":
+            body = await received.read()
+            headers.popall("Content-Length", None)
+            return web.Response(body=body, status=received.status, reason=received.reason, headers=headers)
+        response = web.StreamResponse(status=received.status, reason=received.reason, headers=headers)
+        if length is None and context.http.version >= HttpVersion11 and context.http.method != "HEAD":
+            response.enable_chunked_encoding()
+        await response.prepare(context.http)
+        async for chunk in received.content.iter_any():
+            await response.write(chunk)
+        await response.write_eof()
+    except (ClientError, TimeoutError) as error:
+        _break_off(context)
+        raise ConnectionResetError("the response of the cluster broke off") from error
+    return response
+
+
+def _break_off(context: RequestContext) -> None:
+    """Lets the client see that the response is incomplete."""
+    transport = context.http.transport
+    if transport is not None:
+        transport.abort()
+
+
+def _unavailable(why: str) -> ServiceUnavailable:
+    return ServiceUnavailable(f"the cluster is unavailable: {why}", retry_after=_RETRY_SECONDS)

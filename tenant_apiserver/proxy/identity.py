@@ -1,0 +1,79 @@
+"""The caller's identity on its way through the proxy: who is refused, and the Impersonate headers of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import quote
+
+from aiohttp import web
+from multidict import CIMultiDict
+
+from apiserver.authentication.request_header import is_valid_utf8
+from apiserver.authorization.authorizer import MASTERS
+from apiserver.meta.errors import ServiceUnavailable, StatusError
+from apiserver.request.context import Handler, RequestContext, User
+
+NODES = "system:nodes"
+PRIVILEGED_GROUPS: Final = (MASTERS, NODES)
+_UNFORWARDABLE: Final = "the identity has characters that cannot be forwarded"
+_KEY_CHARACTERS: Final = "!#$&'*+-.^_`|~"
+
+
+class RefusePrivileged:
+    """Refuses callers whose rights the proxy should not lend to whoever takes hold of it: cluster administrators and
+    kubelets, unless `allow_groups`, and always its own account. They have the kube-apiserver itself.
+
+    It runs before impersonation and after it. `own_account` returns the proxy's own user name, empty until it is known.
+    """
+
+    def __init__(self, own_account: Callable[[], str], *, allow_groups: bool) -> None:
+        self._own_account = own_account
+        self._refused = frozenset(() if allow_groups else PRIVILEGED_GROUPS)
+
+    async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
+        """Raises a 403, or ServiceUnavailable until the own account is known."""
+        own = self._own_account()
+        if not own:
+            raise ServiceUnavailable("the proxy does not know its own account yet", retry_after=1)
+        if context.user.name == own:
+            raise _refusal("the proxy serves its own account nothing")
+        if not self._refused.isdisjoint(context.user.groups):
+            group = _first_of(self._refused, context.user.groups)
+            raise _refusal(f'the proxy serves no members of the group "{group}": use the kube-apiserver itself')
+        return await next(context)
+
+
+def _first_of(wanted: frozenset[str], groups: tuple[str, ...]) -> str:
+    return next(group for group in groups if group in wanted)
+
+
+def impersonation_headers(user: User) -> CIMultiDict[str]:
+    """The headers by which a kube-apiserver serves a request as `user`. Raises a 403 for an identity that headers
+    cannot carry unchanged: servers trim the spaces around a value, so that `admin ` would become `admin`."""
+    if not is_valid_utf8(user):
+        raise _refusal(_UNFORWARDABLE)
+    headers = CIMultiDict({"Impersonate-User": user.name})
+    if user.uid:
+        headers["Impersonate-Uid"] = user.uid
+    for group in user.groups:
+        headers.add("Impersonate-Group", group)
+    for key, values in user.extra.items():
+        for value in values:
+            headers.add(f"Impersonate-Extra-{_escaped_key(key)}", value)
+    if not all(map(_is_kept, (*headers.values(), *user.extra))):
+        raise _refusal(_UNFORWARDABLE)
+    return headers
+
+
+def _is_kept(value: str) -> bool:
+    return bool(value) and value == value.strip() and not any(each < " " or each == "\x7f" for each in value)
+
+
+def _escaped_key(key: str) -> str:
+    """Header names have no case, so upper-case letters are escaped, too (client-go's `headerKeyEscape`)."""
+    return "".join(f"%{ord(each):02X}" if "A" <= each <= "Z" else quote(each, safe=_KEY_CHARACTERS) for each in key)
+
+
+def _refusal(why: str) -> StatusError:
+    return StatusError(403, "Forbidden", f"forbidden: {why}", details={})

@@ -1,0 +1,78 @@
+"""Lists and watches of Namespaces for those who may not list all: the namespaces of tenants that they may see.
+
+The index and the rule are those of TenantNamespaces: a namespace is visible to users who may `get` it, or all Tenants
+in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from admission.chain import Chain
+from apiserver.authorization.authorizer import Authorizer
+from apiserver.endpoints.installer import install_group_version
+from apiserver.meta.resource import Key
+from apiserver.request.context import Handler, RequestContext
+from apiserver.storage.watch_cache import WatchCache
+from registry.cluster.informer import Informer
+from registry.cluster.interface import NAMESPACES, ClusterClient
+from registry.tenantnamespace.convert import to_visible_namespace, visible_namespace_resource
+from registry.tenantnamespace.storage import TenantNamespaces
+from registry.tenantnamespace.watch_feed import TenantNamespaceFeed
+from tenant_apiserver.process import Process, Task, run_after_listed
+from tenant_apiserver.wiring.visibility import by_rbac
+
+
+class NamespaceLists:
+    """The handlers of refused LISTs and WATCHes of Namespaces. The caller runs `tasks`."""
+
+    def __init__(self, cluster: ClusterClient, process: Process, authorizer: Authorizer) -> None:
+        self._visibility = by_rbac(cluster)
+        self._cache = WatchCache(visible_namespace_resource())
+        process.metrics.track_cache(self._cache)
+        feed = TenantNamespaceFeed(self._cache, to_visible_namespace)
+        self._namespaces = Informer(cluster, NAMESPACES, store_objects=False)
+        self._namespaces.add_handler(feed)
+        storage = TenantNamespaces(cache=self._cache, feed=feed, visibility=self._visibility.namespaces)
+        installed = install_group_version(
+            group="",
+            version="v1",
+            storages={NAMESPACES.plural: storage},
+            admission=Chain(()),
+            authorizer=authorizer,
+            metrics=process.metrics,
+            shutdown=process.stages.shutdown,
+        )
+        self._endpoint = installed.endpoints[NAMESPACES.plural]
+
+    @property
+    def informers(self) -> tuple[Informer, ...]:
+        return (*self._visibility.informers, self._namespaces)
+
+    @property
+    def tasks(self) -> Mapping[str, Task]:
+        """Namespaces are listed after the RBAC objects that decide who sees them."""
+        rbac = self._visibility.informers
+        return {
+            **{f"informer-{each.resource.plural}": each.run for each in rbac},
+            "informer-namespaces": partial(run_after_listed, rbac, self._namespaces),
+        }
+
+    async def handler(self, context: RequestContext) -> Handler | None:
+        """The handler of a LIST or WATCH of all Namespaces, None for other requests, and for callers who see no
+        namespace. Raises StatusError if that cannot be determined at present."""
+        info = context.info
+        if (info.group, info.version, info.resource) != ("", "v1", NAMESPACES.plural) or not info.collection_path:
+            return None
+        if info.verb not in ("list", "watch") or context.http.method != "GET" or info.subresource:
+            return None
+        if not await self._sees_any(context):
+            return None
+        return self._endpoint.handler(info)
+
+    async def _sees_any(self, context: RequestContext) -> bool:
+        visible = (await self._visibility.namespaces.for_user(context.user)).visible.namespaces
+        if visible is None:
+            return True
+        return any(self._cache.peek(Key("", name)) is not None for name in visible)

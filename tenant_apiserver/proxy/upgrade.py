@@ -1,0 +1,91 @@
+"""Connections that switch to websocket or SPDY: after the 101 of the cluster, raw bytes in both directions.
+
+Neither direction is buffered: while one side does not read, the other is not read from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, cast
+
+from aiohttp import web
+from multidict import CIMultiDict
+
+from apiserver.meta.errors import ServiceUnavailable
+from apiserver.request.context import RequestContext
+from registry.cluster.interface import ClusterUnreachable
+from registry.cluster.upgraded_connection import UpgradeAnswer
+from registry.cluster.upstream import UpstreamClient
+from tenant_apiserver.proxy.headers import answer_headers
+
+_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
+
+
+async def switch_protocols(
+    context: RequestContext, upstream: UpstreamClient, target: str, headers: CIMultiDict[str]
+) -> web.StreamResponse:
+    """Forwards a request to switch protocols, and returns when the connection has ended. An answer other than 101 is
+    relayed. Raises ServiceUnavailable if the cluster is gone."""
+    headers.popall("Content-Length", None)
+    if context.http.method in _WITH_BODY:
+        headers["Content-Length"] = "0"
+    try:
+        answer = await upstream.upgrade(context.http.method, target, headers)
+    except ClusterUnreachable as error:
+        raise ServiceUnavailable(f"the cluster is unavailable: {error.message}", retry_after=1) from error
+    passed = answer_headers(answer.headers)
+    context.audit_id = passed.pop("Audit-ID", context.audit_id)
+    if answer.transport is None:
+        passed.popall("Content-Length", None)
+        return web.Response(body=answer.rest, status=answer.status, reason=answer.reason, headers=passed)
+    passed["Connection"], passed["Upgrade"] = "Upgrade", answer.headers.get("Upgrade", headers["Upgrade"])
+    try:
+        return await _connect(context, answer, answer.transport, passed)
+    finally:
+        answer.transport.abort()
+
+
+async def _connect(
+    context: RequestContext, answer: UpgradeAnswer, upstream: asyncio.Transport, headers: CIMultiDict[str]
+) -> web.StreamResponse:
+    response = web.StreamResponse(status=answer.status, reason=answer.reason, headers=headers)
+    # what the client sends next is no HTTP request, so the connection ends with the stream
+    response.force_close()
+    await response.prepare(context.http)
+    client = context.http.transport
+    if client is None:
+        return response
+    to_upstream, to_client = _End(upstream, client.get_protocol()), _End(client, None)
+    client.set_protocol(to_upstream)
+    upstream.set_protocol(to_client)
+    if answer.rest:
+        client.write(answer.rest)
+    upstream.resume_reading()
+    client.resume_reading()
+    await asyncio.wait({to_upstream.closed, to_client.closed})
+    return response
+
+
+class _End(asyncio.Protocol):
+    """One end of the pipe: what arrives is written to `peer`. `former` is told when the connection is lost."""
+
+    def __init__(self, peer: asyncio.Transport, former: asyncio.BaseProtocol | None) -> None:
+        self._peer = peer
+        self._former = former
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def data_received(self, data: bytes) -> None:
+        self._peer.write(data)
+
+    def pause_writing(self) -> None:
+        self._peer.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._peer.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.closed.done():
+            self.closed.set_result(None)
+        self._peer.close()
+        if self._former is not None:
+            cast(asyncio.Protocol, self._former).connection_lost(exc)

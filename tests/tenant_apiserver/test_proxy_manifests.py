@@ -1,0 +1,60 @@
+"""The overlay of `tenant-apiserver proxy`: it forwards, and writes nothing as itself."""
+
+from __future__ import annotations
+
+from tenant_apiserver import __version__
+from tenant_apiserver.options.command_line import parse_command_line
+from tenant_apiserver.options.proxy import ProxyOptions
+from tests.tenant_apiserver.test_generate_manifests import INSTALLATIONS, built, of_kind
+
+PROXY = "overlays/proxy"
+NAMESPACE = "tenant-apiserver-proxy"
+REVIEWS = {"tokenreviews", "subjectaccessreviews"}
+
+
+def test_the_account_reads_impersonates_and_reviews() -> None:
+    """Nothing that it serves is read with its own rights but namespaces, and it can read no Secret."""
+    role = of_kind(built(PROXY), "ClusterRole", "tenant-apiserver:proxy")
+    for rule in role["rules"]:
+        verbs, resources = set(rule["verbs"]), set(rule["resources"])
+        if verbs == {"impersonate"}:
+            continue
+        if verbs == {"create"}:
+            assert resources <= REVIEWS
+            continue
+        assert verbs == {"get", "list", "watch"}
+        assert resources <= {"namespaces", "roles", "rolebindings", "clusterroles", "clusterrolebindings"}
+
+
+def test_everything_of_the_proxy_is_in_a_namespace_of_its_own() -> None:
+    """Whoever runs a Pod beside it could use its account."""
+    objects = [each for each in built(PROXY) if "namespace" in each["metadata"]]
+    assert {each["metadata"]["namespace"] for each in objects} == {NAMESPACE, "kube-system"}
+    assert {each["kind"] for each in objects if each["metadata"]["namespace"] == "kube-system"} == {"RoleBinding"}
+
+
+def test_no_installation_has_the_proxy() -> None:
+    for directory in INSTALLATIONS:
+        assert NAMESPACE not in {each["metadata"]["name"] for each in built(directory)}
+
+
+def test_the_command_accepts_the_arguments_of_the_deployment() -> None:
+    objects = built(PROXY)
+    pod = of_kind(objects, "Deployment")["spec"]["template"]
+    [container] = pod["spec"]["containers"]
+    arguments = [each for each in container["args"] if not each.startswith("--tls-")]
+    options = parse_command_line([*arguments, "--cert-dir=."], {})
+    assert isinstance(options, ProxyOptions)
+    assert not options.allow_privileged_groups
+    assert container["image"].rpartition(":")[2] == __version__
+    assert container["readinessProbe"]["httpGet"]["path"] == "/proxy/readyz"
+    service = of_kind(objects, "Service")["spec"]
+    assert service["selector"].items() <= pod["metadata"]["labels"].items()
+    policy = of_kind(objects, "NetworkPolicy")["spec"]
+    assert (policy["podSelector"], policy["policyTypes"]) == ({}, ["Ingress", "Egress"])
+
+
+def test_viewers_of_a_tenant_may_get_their_namespace() -> None:
+    role = of_kind(built(PROXY), "ClusterRole", "tenant-apiserver:namespace-view")
+    assert role["metadata"]["labels"]["rbac.cozystack.io/aggregate-to-tenant-view"] == "true"
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}]
