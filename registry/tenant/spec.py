@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from apiserver.json.deep import RawJson
+from apiserver.json.values import MAX_OBJECT_NESTING
 from apiserver.meta.resource import Object
 from apiserver.schema.pruning_and_defaulting import apply_defaults
 from registry.application.values import write_changed_values
@@ -15,13 +17,17 @@ _DEFAULTS: Mapping[str, Any] = {"host": "", **dict.fromkeys(SERVICE_FLAGS, False
 _GATEWAY, _QUOTAS = "gateway", "resourceQuotas"
 _DOCUMENTED = frozenset({*_DEFAULTS, _GATEWAY, _QUOTAS})
 _INTERNAL = "_"
+_CONTAINERS = (dict, list, RawJson)
+# of a value in the spec of an object
+_MAX_NESTING = MAX_OBJECT_NESTING - 2
 # the characters of an unreadable key that a message shows
 _MAX_SHOWN = 64
 
 
 def spec_from_values(values: object) -> Object:
     """The spec of a Tenant from Helm values: the documented fields of the right type, defaults for all others, and
-    undocumented keys as they are stored, which the result shares with `values`."""
+    undocumented keys as they are stored, which the result shares with `values`. Those that nest deeper than objects of
+    this API may are left out: no client could write the Tenant any more."""
     stored = _mapping(values)
     spec: Object = {}
     for field, default in _DEFAULTS.items():
@@ -32,7 +38,7 @@ def spec_from_values(values: object) -> Object:
     quotas = _mapping(stored.get(_QUOTAS))
     spec[_QUOTAS] = {key: value for key, each in quotas.items() if (value := _quantity(each)) is not None}
     for field in stored:
-        if field not in _DOCUMENTED and field[:1] != _INTERNAL:
+        if field not in _DOCUMENTED and field[:1] != _INTERNAL and _can_be_shown(stored[field]):
             spec[field] = stored[field]
     return spec
 
@@ -60,7 +66,8 @@ def change_values(release_spec: Object, wanted: Object | None) -> None:
 
 
 def unreadable_paths(release: Object) -> list[str]:
-    """The paths of stored values of a wrong type. They are not shown, and are preserved until a client sets them."""
+    """The paths of stored values of a wrong type, or that nest too deeply. They are not shown, and stay until a client
+    sets them."""
     return unreadable_values(_mapping(release.get("spec")).get("values"))
 
 
@@ -71,6 +78,11 @@ def unreadable_values(values: object) -> list[str]:
     stored, shown = _mapping(values), spec_from_values(values)
     fields = [field for field in (*_DEFAULTS, _GATEWAY) if field in stored and stored[field] is not None]
     paths = [f"spec.values.{field}" for field in fields if not _same(stored[field], shown.get(field))]
+    paths += [
+        f"spec.values.{field[:_MAX_SHOWN]}"
+        for field in stored
+        if field not in shown and field not in _DOCUMENTED and field[:1] != _INTERNAL
+    ]
     quotas = stored.get(_QUOTAS)
     if quotas is not None and not isinstance(quotas, dict):
         return [*paths, f"spec.values.{_QUOTAS}"]
@@ -88,6 +100,22 @@ def unreadable_quotas(release: Object) -> list[str]:
         for key, value in sorted(_mapping(quotas).items())
         if value is not None and _quantity(value) is None
     ]
+
+
+def _can_be_shown(value: object) -> bool:
+    """False for what nests too deeply, and for what is kept as text because it could not even be parsed."""
+    level = [value] if isinstance(value, _CONTAINERS) else []
+    for _ in range(_MAX_NESTING):
+        if not level:
+            return True
+        if any(isinstance(each, RawJson) for each in level):
+            return False
+        level = [child for each in level for child in _children(each) if isinstance(child, _CONTAINERS)]
+    return not level
+
+
+def _children(container: Any) -> Iterable[Any]:
+    return container.values() if isinstance(container, dict) else container
 
 
 def _quantity(value: object) -> str | int | None:

@@ -8,12 +8,15 @@ from typing import Any
 import orjson
 import pytest
 
+from apiserver.json import deep
 from apiserver.meta.object_meta import ANNOTATIONS_LIMIT
 from apiserver.meta.resource import Object
+from apiserver.schema.pruning_and_defaulting import object_schema, prune
 from registry import names
 from registry.application.release_metadata import mark_unconfirmed
 from registry.tenant.convert import NotATenant, selectable_labels, tenant_key, to_release, to_tenant
 from registry.tenant.spec import unreadable_paths
+from registry.tenant.types import tenant_resource
 from tests.registry.tenant.converted_objects import DEFAULTS, SETTINGS, release, tenant
 
 
@@ -225,6 +228,21 @@ def test_values_of_a_wrong_type_are_hidden_reported_and_preserved() -> None:
     shown["spec"]["resourceQuotas"] = {"memory": "2Gi", "ratio": "0.5"}
     written = to_release(shown, stored, SETTINGS)["spec"]["values"]
     assert written == {**values, "resourceQuotas": {**values["resourceQuotas"], "memory": "2Gi"}}  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("levels", [100, 126, 127, 200, 300])
+def test_undocumented_values_that_nest_too_deeply_are_hidden_reported_and_preserved(levels: int) -> None:
+    """ATTACK-13: a Tenant that is shown with them could not be written any more."""
+    text = '{"a":' * levels + "1" + "}" * levels
+    stored = release(spec={"values": {"odd": {}, "own": 1}})
+    stored = deep.loads(deep.dumps(stored).replace(b'"odd":{}', f'"odd":{text}'.encode()))
+    shown = to_tenant(stored)
+    is_shown = levels <= 126
+    assert ("odd" in shown["spec"], unreadable_paths(stored)) == (is_shown, [] if is_shown else ["spec.values.odd"])
+    assert prune(object_schema(tenant_resource()), shown)["spec"] == shown["spec"]
+    written = to_release({**shown, "spec": {**shown["spec"], "etcd": True}}, stored, SETTINGS)
+    assert written["spec"]["values"] == {**stored["spec"]["values"], "etcd": True}
+    assert to_release(to_tenant(stored), stored, SETTINGS) == stored
 
 
 @pytest.mark.parametrize("values", [None, [], "text"])
