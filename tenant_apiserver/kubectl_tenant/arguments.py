@@ -1,0 +1,50 @@
+"""The command line of `kubectl tenant`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+COMMANDS = ("tree", "explain", "who-can-see", "quota", "hosts", "preflight")
+SUBJECTS = ("tenant", "host", "route", "namespace", "user")
+OUTPUTS = ("wide", "json", "yaml")
+_OF_KUBECTL = ("context", "kubeconfig", "cluster", "user", "as", "token", "server")
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Ends the process with 2 for a wrong argument. `flags` are those that are passed to kubectl."""
+    parser = argparse.ArgumentParser(prog="kubectl tenant", description="Tenants: their tree, and why it is as it is.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    tree = _command(commands, "tree", "the hierarchy, with host, gateway, quota and readiness")
+    tree.add_argument("name", nargs="?", default="", metavar="NAME")
+    tree.add_argument("-A", "--all-namespaces", action="store_true", help="all tenants that you may see (the default)")
+    tree.add_argument("-w", "--watch", action="store_true", help="print the tree again after each change")
+    explain = _command(commands, "explain", "why a tenant, a host, a route, a namespace or a user is as it is")
+    explain.add_argument("subject", choices=SUBJECTS)
+    explain.add_argument("name", nargs="?", default="", metavar="NAME", help="of a route NAMESPACE/NAME")
+    explain.add_argument("--tenant", default="", help="the tenant to ask (default: the one that the name belongs to)")
+    readers = _command(commands, "who-can-see", "the bindings whose subjects may get a tenant")
+    readers.add_argument("name", metavar="NAME")
+    quota = _command(commands, "quota", "what is declared, allocated, used and left")
+    quota.add_argument("name", nargs="?", default="", metavar="NAME")
+    _command(commands, "hosts", "every hostname with its route and certificate")
+    # its arguments are those of tenant-apiserver preflight
+    commands.add_parser("preflight", help="whether this server can be installed here", add_help=False)
+    if arguments[:1] == ["preflight"]:
+        return argparse.Namespace(command="preflight", rest=list(arguments[1:]))
+    found = parser.parse_args(list(arguments))
+    found.flags = [f"--{name}={value}" for name in _OF_KUBECTL if (value := getattr(found, f"kubectl_{name}"))]
+    if found.command == "explain" and found.subject in ("host", "route", "namespace", "user") and not found.name:
+        parser.error(f"explain {found.subject} needs a name")
+    return found
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=text, description=text)
+    parser.add_argument("-n", "--namespace", default="", help="the namespace of the tenant")
+    parser.add_argument("-o", "--output", choices=OUTPUTS, default="", help="the form of the output")
+    for flag in _OF_KUBECTL:
+        parser.add_argument(f"--{flag}", default="", dest=f"kubectl_{flag}", help="as kubectl's")
+    return parser

@@ -1,0 +1,53 @@
+"""Chooses the Tenant that a question is asked of. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from apiserver.meta.resource import Key, Object
+
+
+class NoTenant(Exception):
+    """No tenant that the user may see fits; the text says what to do."""
+
+
+def tenant_named(tenants: Sequence[Object], name: str, namespace: str) -> Key:
+    """The Tenant of this name, in `namespace` if there are several. Raises NoTenant."""
+    found = [_key(each) for each in tenants if each["metadata"]["name"] == name]
+    if len(found) > 1:
+        found = [each for each in found if each.namespace == namespace]
+    if not found:
+        raise NoTenant(f"no tenant {name} that you may see; kubectl tenant tree -A shows them")
+    return found[0]
+
+
+def tenant_of_namespace(tenants: Sequence[Object], namespace: str) -> Key:
+    """The Tenant with this workload namespace, or else one in it, or any. Raises NoTenant."""
+    for each in tenants:
+        if (each.get("status") or {}).get("namespace") == namespace:
+            return _key(each)
+    inside = [each for each in tenants if each["metadata"]["namespace"] == namespace]
+    return _first([*inside, *tenants])
+
+
+def tenant_of_host(tenants: Sequence[Object], host: str, namespace: str) -> Key:
+    """The Tenant with the longest domain around the host, or else that of `namespace`: it says what is wrong. Raises
+    NoTenant."""
+    host = host.lower().removesuffix(".").removeprefix("*.")
+    domains = [(str(((each.get("status") or {}).get("host") or {}).get("value") or ""), each) for each in tenants]
+    around = [(domain, each) for domain, each in domains if domain and f".{host}".endswith(f".{domain}")]
+    if around:
+        return _key(max(around, key=lambda pair: len(pair[0]))[1])
+    return tenant_of_namespace(tenants, namespace)
+
+
+def _first(tenants: Sequence[Object]) -> Key:
+    if not tenants:
+        raise NoTenant("no tenant that you may see; kubectl auth can-i get tenants -A tells your rights")
+    own = [(each.get("status") or {}).get("namespace") == each["metadata"]["namespace"] for each in tenants]
+    # the root, if it is visible
+    return _key(tenants[own.index(True) if any(own) else 0])
+
+
+def _key(tenant: Object) -> Key:
+    return Key(tenant["metadata"]["namespace"], tenant["metadata"]["name"])

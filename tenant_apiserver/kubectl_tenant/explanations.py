@@ -1,0 +1,64 @@
+"""An answer of `tenants/explain` for a terminal. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.meta.resource import Object
+from tenant_apiserver.kubectl_tenant.tables import coloured, table
+
+_MARKS = {"True": "✓", "False": "✗", "Unknown": "?"}
+_HIDDEN = "an object that you may not see"
+NO_READERS = (
+    "No binding that you may see lets anybody get the tenant. Bind somebody with\n"
+    "  kubectl create rolebinding NAME -n NAMESPACE --clusterrole=cozy:tenant:view --group=GROUP\n"
+)
+
+
+def render_explanation(answer: Object, *, wide: bool = False, colour: bool = False) -> str:
+    """The verdict, and below it the chain. Rules of facts that are as they should be are only shown if `wide`."""
+    verdict = str(answer["verdict"])
+    lines = [f"{_mark(verdict, colour)} {answer['summary']}", ""]
+    for fact in answer.get("facts") or ():
+        status = str(fact["status"])
+        value = str(fact.get("value") or "")
+        message = str(fact.get("message") or "")
+        lines.append(f"{_mark(status, colour)} {_place(fact['object'])}{f': {value}' if value else ''}")
+        if message and (wide or status != "True"):
+            reason = f"{fact['reason']}: " if fact.get("reason") else ""
+            lines.append(f"    {reason}{message}")
+        if wide or status != "True":
+            lines.append(f"    {fact['rule']} (docs/{fact['link']})")
+        if fact.get("remedy"):
+            lines.append(f"    → {fact['remedy']}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def render_readers(answer: Object) -> str:
+    """One row for each binding whose subjects may get the tenant."""
+    bindings = [each for each in answer.get("facts") or () if each["object"].get("field") == "subjects"]
+    if not bindings:
+        return NO_READERS
+    rows = []
+    for each in bindings:
+        subject = each["object"]
+        for reader in str(each.get("value") or "").split(", "):
+            rows.append((reader, subject["kind"], subject.get("namespace") or "", subject["name"]))
+    notes = [
+        f"{each['value']}: {each['rule']}\n"
+        for each in answer.get("facts") or ()
+        if each["object"].get("field") != "subjects" and each.get("value")
+    ]
+    return table(("SUBJECT", "BY", "NAMESPACE", "BINDING"), sorted(rows)) + "".join(notes)
+
+
+def _mark(status: str, colour: bool) -> str:
+    return coloured(_MARKS.get(status, "?"), status, colour=colour)
+
+
+def _place(subject: dict[str, Any]) -> str:
+    if subject.get("hidden"):
+        return _HIDDEN
+    name = "/".join(part for part in (subject.get("namespace"), subject.get("name")) if part)
+    field = f" {subject['field']}" if subject.get("field") else ""
+    return f"{subject.get('kind')} {name}{field}"

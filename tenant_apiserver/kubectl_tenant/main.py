@@ -1,0 +1,196 @@
+"""The entry points of the plugin: `kubectl-tenant`, and `kubectl_complete-tenant` for the completion of kubectl."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from apiserver.encoding.list_formats import to_yaml
+from apiserver.meta.resource import Key, Object
+from registry.tenant.pool_quotas import POOL_NAME
+from tenant_apiserver.kubectl_tenant.arguments import COMMANDS, SUBJECTS, parse
+from tenant_apiserver.kubectl_tenant.choice import NoTenant, tenant_named, tenant_of_host, tenant_of_namespace
+from tenant_apiserver.kubectl_tenant.explanations import render_explanation, render_readers
+from tenant_apiserver.kubectl_tenant.hosts import host_rows, render_hosts
+from tenant_apiserver.kubectl_tenant.quotas import quota_rows, render_quota
+from tenant_apiserver.kubectl_tenant.requests import Kubectl, RequestFailed, tenant_path
+from tenant_apiserver.kubectl_tenant.trees import render_tree, tree_document
+
+_GATEWAY_API, _OURS = "/apis/gateway.networking.k8s.io/v1", "/apis/gateway.cozystack.io/v1alpha1"
+_CERTIFICATES = "/apis/cert-manager.io/v1"
+_NO_FILES = 4
+"""ShellCompDirectiveNoFileComp of cobra."""
+
+
+def main() -> None:
+    """Exits with kubectl's own status if kubectl fails, 2 for wrong arguments, 1 if there is no such tenant."""
+    arguments = parse(sys.argv[1:])
+    try:
+        status = _run(arguments)
+    except RequestFailed as failure:
+        print(failure, file=sys.stderr)
+        status = failure.status
+    except NoTenant as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        status = 1
+    except (KeyboardInterrupt, BrokenPipeError):
+        status = 130
+    raise SystemExit(status)
+
+
+def complete() -> None:
+    """Prints the words that may follow, and cobra's directive."""
+    words = sys.argv[1:]
+    choices: Sequence[str] = ()
+    if len(words) <= 1:
+        choices = COMMANDS
+    elif words[0] == "explain" and len(words) == 2:
+        choices = SUBJECTS
+    elif words[-2] in ("tree", "quota", "who-can-see", "tenant", "--tenant"):
+        found = Kubectl().readable_items(tenant_path("")) or ()
+        choices = sorted({each["metadata"]["name"] for each in found})
+    last = words[-1] if words else ""
+    print("\n".join([*(each for each in choices if each.startswith(last)), f":{_NO_FILES}"]))
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.command == "preflight":
+        # imported late, because the other commands need no client of the server
+        from tenant_apiserver.lifecycle.preflight import preflight
+        from tenant_apiserver.options.command_line import parse_command_line
+        from tenant_apiserver.options.lifecycle import PreflightOptions
+
+        options = parse_command_line(["preflight", *arguments.rest], os.environ)
+        assert isinstance(options, PreflightOptions)
+        return preflight(options)
+    kubectl = Kubectl(arguments.flags)
+    match arguments.command:
+        case "tree":
+            _tree(kubectl, arguments)
+        case "explain":
+            _explain(kubectl, arguments)
+        case "who-can-see":
+            key = tenant_named(_tenants(kubectl), arguments.name, arguments.namespace or kubectl.namespace())
+            answer = _ask(kubectl, key, "who-can-see")
+            _write(arguments, answer, render_readers(answer))
+        case "quota":
+            tenants = _tenants(kubectl)
+            shown = [each for each in tenants if _is_chosen(each, arguments.name, arguments.namespace)]
+            rows = [
+                row
+                for row in quota_rows(tenants, _quotas(kubectl, tenants))
+                if any(row.tenant == f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in shown)
+            ]
+            _write(arguments, {"items": [each.as_object() for each in rows]}, render_quota(rows))
+        case "hosts":
+            _hosts(kubectl, arguments)
+    return 0
+
+
+def _tree(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
+    def show() -> None:
+        tenants = _tenants(kubectl)
+        text = render_tree(
+            tenants,
+            _quotas(kubectl, tenants),
+            name=arguments.name,
+            namespace=arguments.namespace,
+            wide=arguments.output == "wide",
+            colour=_colour(),
+        )
+        _write(arguments, tree_document(tenants, name=arguments.name, namespace=arguments.namespace), text)
+
+    show()
+    if arguments.watch:
+        # the changes only say when to read again: the tree needs parents and children as well
+        for _ in kubectl.changes("get", "tenants", "-A", "--watch-only", "--no-headers"):
+            print(flush=True)
+            show()
+
+
+def _explain(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
+    tenants, subject, name = _tenants(kubectl), arguments.subject, arguments.name
+    namespace = arguments.namespace or kubectl.namespace()
+    if arguments.tenant:
+        key = tenant_named(tenants, arguments.tenant, namespace)
+    elif subject == "tenant" and name:
+        key = tenant_named(tenants, name, namespace)
+    elif subject == "host":
+        key = tenant_of_host(tenants, name, namespace)
+    elif subject in ("route", "namespace"):
+        key = tenant_of_namespace(tenants, name.partition("/")[0])
+    else:
+        key = tenant_of_namespace(tenants, namespace)
+    about = "tenant" if subject == "tenant" else f"{subject}/{name}"
+    answer = _ask(kubectl, key, about)
+    _write(arguments, answer, render_explanation(answer, wide=arguments.output == "wide", colour=_colour()))
+
+
+def _hosts(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
+    tenants = [each for each in _tenants(kubectl) if _is_chosen(each, "", arguments.namespace)]
+    namespaces = [str((each.get("status") or {}).get("namespace") or "") for each in tenants]
+    kinds = (f"{_GATEWAY_API}/httproutes", f"{_GATEWAY_API}/grpcroutes", f"{_GATEWAY_API}/tlsroutes")
+    routes = [route for kind in kinds for route in _everywhere(kubectl, kind, namespaces)]
+    if arguments.namespace:
+        routes = [each for each in routes if each["metadata"]["namespace"] in (*namespaces, arguments.namespace)]
+    gateways = _everywhere(kubectl, f"{_OURS}/tenantgateways", namespaces)
+    certificates = _everywhere(kubectl, f"{_CERTIFICATES}/certificates", namespaces)
+    rows = host_rows(tenants, routes, gateways, certificates, datetime.now(UTC))
+    _write(arguments, {"items": [each.as_object() for each in rows]}, render_hosts(rows))
+
+
+def _tenants(kubectl: Kubectl) -> Sequence[Object]:
+    """All Tenants that the user may see, or those of the context's namespace if only these may be listed."""
+    found = kubectl.readable_items(tenant_path(""))
+    return kubectl.items(tenant_path(kubectl.namespace())) if found is None else found
+
+
+def _quotas(kubectl: Kubectl, tenants: Sequence[Object]) -> Mapping[str, Object]:
+    """The ResourceQuotas of pools by namespace."""
+    namespaces = [
+        str((each.get("status") or {}).get("namespace") or "")
+        for each in tenants
+        if (each.get("spec") or {}).get("resourceQuotas")
+    ]
+    if not namespaces:
+        return {}
+    found = _everywhere(kubectl, "/api/v1/resourcequotas", namespaces, {"fieldSelector": f"metadata.name={POOL_NAME}"})
+    return {each["metadata"]["namespace"]: each for each in found}
+
+
+def _everywhere(
+    kubectl: Kubectl, path: str, namespaces: Sequence[str], query: Mapping[str, str] | None = None
+) -> Sequence[Object]:
+    """The objects of all namespaces, or where that is not allowed, those of `namespaces` that the user may list."""
+    found = kubectl.readable_items(path, query)
+    if found is not None:
+        return found
+    base, _, plural = path.rpartition("/")
+    pages = (kubectl.readable_items(f"{base}/namespaces/{each}/{plural}", query) for each in namespaces if each)
+    return [item for page in pages if page is not None for item in page]
+
+
+def _ask(kubectl: Kubectl, key: Key, about: str) -> Object:
+    return kubectl.get(tenant_path(key.namespace, key.name, "explain"), {"about": about})
+
+
+def _is_chosen(tenant: Object, name: str, namespace: str) -> bool:
+    metadata = tenant["metadata"]
+    return name in ("", metadata["name"]) and namespace in ("", metadata["namespace"])
+
+
+def _write(arguments: argparse.Namespace, document: Object, text: str) -> None:
+    if arguments.output == "json":
+        text = json.dumps(document, indent=4, ensure_ascii=False) + "\n"
+    elif arguments.output == "yaml":
+        text = to_yaml(json.dumps(document).encode()).decode()
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _colour() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")

@@ -1,0 +1,99 @@
+"""Requests of the plugin, which kubectl sends: with its kubeconfig, context and credentials."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from apiserver.meta.resource import Object
+from registry.names import GROUP, VERSION
+
+TENANTS = f"/apis/{GROUP}/{VERSION}"
+_FORBIDDEN, _NOT_FOUND = "(Forbidden)", "(NotFound)"
+
+
+class RequestFailed(Exception):
+    """kubectl failed: the text is its own, and `status` its exit status."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+    @property
+    def is_denied(self) -> bool:
+        return _FORBIDDEN in str(self)
+
+    @property
+    def is_missing(self) -> bool:
+        return _NOT_FOUND in str(self) or "the server could not find the requested resource" in str(self)
+
+
+class Kubectl:
+    """`flags` are kubectl's own, such as --context."""
+
+    def __init__(self, flags: Sequence[str] = (), *, command: str = "") -> None:
+        self._command = [command or os.environ.get("KUBECTL") or _installed(), *flags]
+
+    def get(self, path: str, query: Mapping[str, str] | None = None) -> Object:
+        """The document at a path. Raises RequestFailed."""
+        suffix = f"?{urlencode(query)}" if query else ""
+        return self._json("get", "--raw", f"{path}{suffix}")
+
+    def items(self, path: str, query: Mapping[str, str] | None = None) -> Sequence[Object]:
+        """The items of a list. Raises RequestFailed."""
+        found: Sequence[Object] = self.get(path, query).get("items") or ()
+        return found
+
+    def readable_items(self, path: str, query: Mapping[str, str] | None = None) -> Sequence[Object] | None:
+        """The items of a list; None if the user may not list them, or the kind is not served. Raises RequestFailed."""
+        try:
+            return self.items(path, query)
+        except RequestFailed as failure:
+            if failure.is_denied or failure.is_missing:
+                return None
+            raise
+
+    def namespace(self) -> str:
+        """The namespace of the context."""
+        return self._run("config", "view", "--minify", "-o", "jsonpath={..namespace}").strip() or "default"
+
+    def changes(self, *arguments: str) -> Iterator[str]:
+        """A line for each change that `kubectl get --watch` reports, until it ends."""
+        with subprocess.Popen([*self._command, *arguments], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            try:
+                yield from process.stdout
+            finally:
+                process.terminate()
+
+    def _json(self, *arguments: str) -> Object:
+        document: Any = json.loads(self._run(*arguments))
+        return document if isinstance(document, dict) else {}
+
+    def _run(self, *arguments: str) -> str:
+        try:
+            done = subprocess.run([*self._command, *arguments], capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise RequestFailed(f"error: cannot run {self._command[0]}: {error}", 1) from error
+        if done.returncode:
+            raise RequestFailed(done.stderr.strip(), done.returncode)
+        return done.stdout
+
+
+def _installed() -> str:
+    """The kubectl on the PATH, or else the one that is installed beside the plugin."""
+    beside = Path(sys.prefix) / "bin" / "kubectl"
+    return shutil.which("kubectl") or (str(beside) if beside.is_file() else "kubectl")
+
+
+def tenant_path(namespace: str, name: str = "", subresource: str = "") -> str:
+    """The path of the Tenants of a namespace, or of all, of one Tenant, or of its subresource."""
+    parts = [TENANTS, *(["namespaces", quote(namespace)] if namespace else []), "tenants", quote(name), subresource]
+    return "/".join(part for part in parts if part)

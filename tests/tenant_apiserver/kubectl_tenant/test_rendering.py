@@ -1,0 +1,172 @@
+"""What `kubectl tenant` prints, as golden files, and for an empty answer what to do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver.meta.resource import Key, Object
+from tenant_apiserver.kubectl_tenant.choice import NoTenant, tenant_named, tenant_of_host, tenant_of_namespace
+from tenant_apiserver.kubectl_tenant.explanations import render_explanation, render_readers
+from tenant_apiserver.kubectl_tenant.hosts import host_rows, render_hosts
+from tenant_apiserver.kubectl_tenant.quotas import quota_rows, render_quota
+from tenant_apiserver.kubectl_tenant.trees import render_tree, tree_document
+
+_GOLDEN = Path(__file__).parent / "golden"
+_NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _tenant(name: str, namespace: str, workload: str, host: str, ready: str = "True", **spec: Any) -> Object:
+    reason = "Reconciled" if ready == "True" else "GatewayNotAccepted"
+    return {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+        "status": {
+            "namespace": workload,
+            "host": {"value": host, "namespace": workload},
+            "gateway": {"value": True, "namespace": "tenant-root"},
+            "conditions": [{"type": "Ready", "status": ready, "reason": reason}],
+        },
+    }
+
+
+TENANTS = [
+    _tenant("root", "tenant-root", "tenant-root", "example.org", "False"),
+    _tenant("alice", "tenant-root", "tenant-alice", "alice.example.org", resourceQuotas={"cpu": "4", "memory": "8Gi"}),
+    _tenant("bob", "tenant-root", "tenant-bob", "bob.example.org", "Unknown"),
+    _tenant("dev", "tenant-alice", "tenant-alice-dev", "dev.alice.example.org", resourceQuotas={"cpu": 1}),
+    _tenant("test", "tenant-alice", "tenant-alice-test", "test.alice.example.org"),
+]
+QUOTAS = {
+    "tenant-alice": {"status": {"used": {"limits.cpu": "2500m"}}},
+    "tenant-alice-dev": {"status": {"used": {"limits.cpu": "1"}}},
+}
+_SHOP, _WWW = "shop.alice.example.org", "www.alice.example.org"
+
+
+def _route(name: str, namespace: str, *hostnames: str, accepted: str = "", reason: str = "") -> Object:
+    conditions = [{"type": "Accepted", "status": accepted, "reason": reason}] if accepted else []
+    return {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"hostnames": list(hostnames)},
+        "status": {"parents": [{"conditions": conditions}]},
+    }
+
+
+ROUTES = [
+    _route("shop", "tenant-alice", _SHOP, _WWW, accepted="True", reason="Accepted"),
+    _route("front", "tenant-bob", _SHOP, accepted="False", reason="HostnameConflict"),
+    _route("new", "other", "new.example.org"),
+]
+_LISTENER = {"name": "https-shop", "hostname": _SHOP, "certificateName": "cozystack-shop-tls"}
+GATEWAYS = [{"metadata": {"name": "cozystack", "namespace": "tenant-root"}, "status": {"listeners": [_LISTENER]}}]
+CERTIFICATES = [
+    {
+        "metadata": {"name": "cozystack-shop-tls", "namespace": "tenant-root"},
+        "status": {"notAfter": "2026-02-01T00:00:00Z"},
+    }
+]
+_ALICE = {"kind": "Tenant", "namespace": "tenant-root", "name": "alice"}
+ANSWER: Object = {
+    "verdict": "False",
+    "summary": "no Gateway serves the tenant; set spec.gateway: true",
+    "facts": [
+        {
+            "object": {**_ALICE, "field": "status.host"},
+            "status": "True",
+            "value": "alice.example.org",
+            "rule": "A tenant serves its domain.",
+            "link": "gateways.md",
+        },
+        {"object": {"hidden": True}, "status": "Unknown", "rule": "Others are hidden.", "link": "visibility.md"},
+        {
+            "object": {**_ALICE, "field": "spec.gateway"},
+            "status": "False",
+            "rule": "A hostname is served by a Gateway.",
+            "link": "gateways.md",
+            "reason": "NoGateway",
+            "message": "no Gateway serves the tenant",
+            "remedy": "set spec.gateway: true",
+        },
+    ],
+}
+READERS: Object = {
+    "facts": [
+        {
+            "object": {"kind": "RoleBinding", "namespace": "tenant-root", "name": "view", "field": "subjects"},
+            "value": "Group staff, User eve",
+        },
+        {"object": _ALICE, "value": "bindings of the cluster are left out", "rule": "They are told to few."},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "render"),
+    [
+        ("tree", lambda: render_tree(TENANTS, QUOTAS)),
+        ("tree-wide", lambda: render_tree(TENANTS, QUOTAS, wide=True)),
+        ("tree-of-a-tenant", lambda: render_tree(TENANTS, QUOTAS, name="alice")),
+        ("tree-of-a-namespace", lambda: render_tree(TENANTS, QUOTAS, namespace="tenant-alice")),
+        ("tree-without-the-root", lambda: render_tree(TENANTS[1:], QUOTAS)),
+        ("tree-in-colour", lambda: render_tree(TENANTS, QUOTAS, colour=True)),
+        ("tree-empty", lambda: render_tree([], {})),
+        ("quota", lambda: render_quota(quota_rows(TENANTS, QUOTAS))),
+        ("quota-empty", lambda: render_quota([])),
+        ("hosts", lambda: render_hosts(host_rows(TENANTS, ROUTES, GATEWAYS, CERTIFICATES, _NOW))),
+        ("hosts-empty", lambda: render_hosts([])),
+        ("explanation", lambda: render_explanation(ANSWER)),
+        ("explanation-wide-in-colour", lambda: render_explanation(ANSWER, wide=True, colour=True)),
+        ("readers", lambda: render_readers(READERS)),
+        ("readers-empty", lambda: render_readers({"facts": []})),
+    ],
+)
+def test_an_output_is_as_its_golden_file(name: str, render: Callable[[], str]) -> None:
+    """With UPDATE_GOLDEN=1, the file is written first."""
+    path = _GOLDEN / f"{name}.txt"
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(render())
+    assert path.read_text() == render()
+
+
+def test_a_tree_of_a_tenant_has_its_descendants_with_their_depth() -> None:
+    found = tree_document(TENANTS, name="alice", namespace="tenant-root")["items"]
+    assert [(each["depth"], each["tenant"]["metadata"]["name"]) for each in found] == [
+        (0, "alice"),
+        (1, "dev"),
+        (1, "test"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("host", "tenant"),
+    [
+        ("www.dev.alice.example.org", Key("tenant-alice", "dev")),
+        ("SHOP.alice.example.org.", Key("tenant-root", "alice")),
+        ("notalice.example.org", Key("tenant-root", "root")),
+        ("shop.example.com", Key("tenant-root", "bob")),
+    ],
+)
+def test_a_host_is_asked_of_the_tenant_with_the_longest_domain_around_it(host: str, tenant: Key) -> None:
+    """One outside of every domain is asked of the tenant of the current namespace."""
+    assert tenant_of_host(TENANTS, host, "tenant-bob") == tenant
+
+
+def test_a_namespace_is_asked_of_its_tenant_or_of_the_root() -> None:
+    assert tenant_of_namespace(TENANTS, "tenant-alice-dev") == Key("tenant-alice", "dev")
+    assert tenant_of_namespace(TENANTS, "default") == Key("tenant-root", "root")
+    with pytest.raises(NoTenant, match="kubectl auth can-i"):
+        tenant_of_namespace([], "default")
+
+
+def test_a_name_is_searched_in_all_namespaces_unless_it_is_ambiguous() -> None:
+    twins = [*TENANTS, _tenant("dev", "tenant-bob", "tenant-bob-dev", "dev.bob.example.org")]
+    assert tenant_named(TENANTS, "dev", "default") == Key("tenant-alice", "dev")
+    assert tenant_named(twins, "dev", "tenant-bob") == Key("tenant-bob", "dev")
+    with pytest.raises(NoTenant, match="no tenant dev"):
+        tenant_named(twins, "dev", "default")
