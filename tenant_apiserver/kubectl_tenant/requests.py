@@ -65,13 +65,18 @@ class Kubectl:
         return self._run("config", "view", "--minify", "-o", "jsonpath={..namespace}").strip() or "default"
 
     def changes(self, *arguments: str) -> Iterator[str]:
-        """A line for each change that `kubectl get --watch` reports, until it ends."""
-        with subprocess.Popen([*self._command, *arguments], stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            try:
-                yield from process.stdout
-            finally:
-                process.terminate()
+        """A line for each change that `kubectl get --watch` reports, and an empty one after the server has ended a
+        watch, as it does now and then; ends when kubectl fails."""
+        while True:
+            with subprocess.Popen([*self._command, *arguments], stdout=subprocess.PIPE, text=True) as process:
+                assert process.stdout is not None
+                try:
+                    yield from process.stdout
+                finally:
+                    process.terminate()
+            if process.returncode:
+                return
+            yield ""
 
     def _json(self, *arguments: str) -> Object:
         document: Any = json.loads(self._run(*arguments))
