@@ -243,25 +243,25 @@ def test_a_deleted_tenant_leaves_nothing_of_a_chain_of_delegation_behind(story: 
 
 
 def test_tlsroutes_delegate_hostnames_and_grpcroutes_are_told_what_to_set(gateways: Gateways) -> None:
-    """Layer 5 admits a TLSRoute with a hostname of others that refers to TLSRoutes only. By default no listener admits
-    GRPCRoutes."""
+    """tls.yaml and grpc.yaml. Layer 5 admits a TLSRoute with a hostname of others that refers to TLSRoutes only. By
+    default no listener admits GRPCRoutes; test_other_kinds.py tests in process what is served with the setting."""
     apex = "delegation.example.com"
     owner = gateways.create_owner("tenant-tls", apex)
     guest = gateways.create_owner(f"{owner}-guest", f"guest.{apex}")
-    gateways.create_tenantgateway(owner, apex, tlsPassthroughServices=["sql"])
-    host = f"sql.{apex}"
-    gateways.create_root(owner, "sql", host, "", f"{guest}/sql", plural="tlsroutes")
-    gateways.create_vertex(guest, "sql", "", host, parent=f"{owner}/sql", plural="tlsroutes")
-    gateways.create_delegation_grant(guest, owner, "sql", plural="tlsroutes")
-    gateways.create_root(owner, "grpc", f"grpc.{apex}", "shop.Orders", f"{guest}/grpc", plural="grpcroutes")
+    gateways.create_tenantgateway(owner, apex, tlsPassthroughServices=["db"])
+    for file in ("tls.yaml", "grpc.yaml"):
+        text = (EXAMPLES / file).read_text().replace("tenant-root", owner).replace("tenant-finance", guest)
+        gateways.cluster.kubectl("apply", "-f", "-", input=text.replace("example.org", apex))
     gateways.wait_until("the flat route is written", lambda: len(gateways.names("tlsroutes", owner)) == 2)
-    (flat,) = [each for each in gateways.names("tlsroutes", owner) if each != "sql"]
+    (flat,) = [each for each in gateways.names("tlsroutes", owner) if each != "db"]
     spec = gateways.get("tlsroutes", owner, flat)["spec"]
-    assert (spec["hostnames"], spec["rules"][0]["backendRefs"][0]["namespace"]) == ([host], guest)
+    backend = spec["rules"][0]["backendRefs"][0]
+    assert (spec["hostnames"], backend["namespace"], backend["name"]) == ([f"db.{apex}"], guest, "postgres")
 
     def told(plural: str, namespace: str, name: str) -> list[str]:
         entries = gateways.parent_statuses(namespace, name, plural)
         return [each["reason"] for entry in entries for each in entry["conditions"] if each["type"] == "Accepted"]
 
-    gateways.wait_until("the vertex is told", lambda: told("tlsroutes", guest, "sql") == ["Accepted"])
+    gateways.wait_until("the vertex is told", lambda: told("tlsroutes", guest, "db") == ["Accepted"])
     gateways.wait_until("the GRPCRoute is told", lambda: told("grpcroutes", owner, "grpc") == ["NotAllowedByListeners"])
+    assert gateways.names("grpcroutes", owner) == ["grpc"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from tests.e2e.support.gateways import CILIUM, LABEL, Gateways, Object
 from tests.e2e.support.http.pace import Pace
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 APEX = "foo.example.com"
 MAX_SECONDS = 1.0
 REFUSED, RESOLVED, NOTHING = ("False", "RefNotPermitted"), ("True", "ResolvedRefs"), ("", "")
@@ -173,6 +175,19 @@ def test_a_wildcard_secret_of_another_namespace_needs_a_grant_there(gateways: Ga
     gateways.wait_until("the Issuer is removed", lambda: not gateways.names("issuers", foo))
     gateways.delete("referencegrants", vault, "gateways")
     gateways.wait_until("the revocation is told", lambda: gateways.ready_reason(foo) == "RefNotPermitted")
+
+
+def test_the_example_of_a_wildcard_secret_is_served(gateways: Gateways) -> None:
+    """examples/wildcard-secret.yaml, in namespaces of the test's own."""
+    vault, owner = gateways.create_namespace("vault"), gateways.create_owner("tenant-wildcard", APEX)
+    text = (EXAMPLES / "wildcard-secret.yaml").read_text().replace("example.org", APEX)
+    text = text.replace("namespace: certificates", f"namespace: {vault}").replace("tenant-root", owner)
+    gateways.cluster.kubectl("apply", "-f", "-", input=text)
+    gateways.wait_until("the wildcard is served", lambda: gateways.has_listeners(owner, APEX, f"*.{APEX}"))
+    listeners = gateways.get("gateways", owner)["spec"]["listeners"]
+    references = [each["tls"]["certificateRefs"][0] for each in listeners if each["protocol"] == "HTTPS"]
+    assert {(each["namespace"], each["name"]) for each in references} == {(vault, "wildcard")}
+    assert gateways.names("issuers", owner) == []
 
 
 def _entry(foo: str, status: str, reason: str) -> dict[str, Any]:

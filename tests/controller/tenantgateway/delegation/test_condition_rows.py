@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from controller.tenantgateway.certificate_budget import QUOTA
+from registry.cluster.interface import HELMRELEASES
 from tests.controller.tenantgateway.delegation.delegation_world import (
     FINANCE,
     ROOT,
@@ -21,6 +23,7 @@ from tests.controller.tenantgateway.delegation.delegation_world import (
 )
 from tests.controller.tenantgateway.delegation.test_flat_routes_on_sets import add_others
 from tests.controller.tenantgateway.gateway_world import HTTPROUTES, World, api_error, run_in_world
+from tests.tenant_objects import release
 
 NOT_FOUND, REFUSED = ("False", "BackendNotFound"), ("False", "RefNotPermitted")
 
@@ -102,6 +105,37 @@ def test_the_vertex_hears_that_the_gateway_is_full() -> None:
             pass
         assert reasons(world, ROOT, "www")["cozystack", "Accepted"] == ("False", "ListenersTruncated")
         assert reasons(world, FINANCE, "finance")["www", "Accepted"] == ("False", "ListenersTruncated")
+
+    run_in_world(main)
+
+
+def test_root_and_vertex_hear_that_the_owner_has_no_certificates_left() -> None:
+    """With a quota for one hostname, the second root gets no listener; a higher quota serves it."""
+
+    async def main(world: World) -> None:
+        add_platform(world)
+        add_tenant(world, "tenant-dave")
+        await world.cluster.create(HELMRELEASES, release("root", ROOT))
+        await world.cluster.create(HELMRELEASES, release("dave", ROOT, spec={"resourceQuotas": {QUOTA: "1"}}))
+        for name in ("first", "second"):
+            hosts = (f"{name}.dave.example.org",)
+            rule = delegating("/finance", f"{FINANCE}/{name}")
+            add_root(world, rule, namespace="tenant-dave", name=name, hosts=hosts)
+            add_vertex(world, FINANCE, name, serving("/finance"), parents=(f"tenant-dave/{name}",))
+        add_grant(world, FINANCE, guest="tenant-dave", routes=("first", "second"))
+        exceeded = ("False", "QuotaExceeded")
+        async with world.running():
+            assert reasons(world, "tenant-dave", "first")["cozystack", "Accepted"] == ("True", "Accepted")
+            assert reasons(world, FINANCE, "first")["first", "Accepted"] == ("True", "Accepted")
+            assert reasons(world, "tenant-dave", "second")["cozystack", "Accepted"] == exceeded
+            assert reasons(world, FINANCE, "second")["second", "Accepted"] == exceeded
+            assert "tenant-dave" not in told(world, FINANCE, "second")["second", "Accepted"][2]
+            assert world.listeners(ROOT) == ["first.dave.example.org"]
+            more = release("dave", ROOT, spec={"resourceQuotas": {QUOTA: "2"}})["spec"]
+            await world.edit(HELMRELEASES, ROOT, "tenant-dave", {"spec": more})
+            await world.settle()
+            assert world.listeners(ROOT) == ["first.dave.example.org", "second.dave.example.org"]
+            assert reasons(world, FINANCE, "second")["second", "Accepted"] == ("True", "Accepted")
 
     run_in_world(main)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from apiserver.meta.resource import Object
 from registry.cluster.interface import ClusterResource
@@ -33,6 +35,7 @@ from tests.controller.tenantgateway.gateway_world import (
     run_until_settled,
 )
 
+EXAMPLES = Path(__file__).parents[4] / "examples" / "delegation"
 ACCEPTED, RESOLVED = ("True", "Accepted"), ("True", "ResolvedRefs")
 ORPHANED, OUTSIDE = ("False", "Orphaned"), ("False", "OutsideDelegation")
 ADMITTED: dict[str, Any] = {"gateway": {"attachedNamespaces": [], "grpcRoutes": True}}
@@ -108,6 +111,28 @@ def test_a_service_of_grpc_is_delegated_where_the_settings_admit_grpcroutes() ->
         }
         await run_until_settled(world)
         assert world.writer.writes == 0, "a restart writes nothing"
+
+    run_in_world(main, settings=ADMITTED)
+
+
+def test_the_example_of_a_delegated_service_is_served() -> None:
+    """examples/delegation/grpc.yaml."""
+
+    async def main(world: World) -> None:
+        add_platform(world)
+        resources = {each.kind: each for each in (GRPCROUTES, GRANTS)}
+        for obj in yaml.safe_load_all((EXAMPLES / "grpc.yaml").read_text()):
+            world.cluster.add(resources[obj["kind"]], obj)
+        async with world.running():
+            pass
+        ((_, spec),) = (await flat_routes(world, res=GRPCROUTES)).items()
+        backends = [each["backendRefs"][0] for each in spec["rules"]]
+        assert [(each["namespace"], each["name"]) for each in backends] == [
+            (FINANCE, "accounts"),
+            (FINANCE, "transfers"),
+        ]
+        assert reasons(world, FINANCE, "accounts", GRPCROUTES)["grpc", "Accepted"] == ACCEPTED
+        assert reasons(world, ROOT, "grpc", GRPCROUTES)["cozystack", "ResolvedRefs"] == RESOLVED
 
     run_in_world(main, settings=ADMITTED)
 
