@@ -102,6 +102,7 @@ def build_application(
     impersonation: bool,
     audit: AuditSink | None,
     read_only: bool = False,
+    cors_allowed_origins: Sequence[str] = (),
     responders: Sequence[Responder] = (),
 ) -> web.Application:
     """Serves the groups, discovery, OpenAPI, health checks and metrics behind the request filters, and the paths of
@@ -119,6 +120,7 @@ def build_application(
             impersonation=impersonation,
             audit=audit,
             read_only=read_only,
+            cors_allowed_origins=cors_allowed_origins,
         )
     )
     discovery, openapi, version = groups.discovery, groups.openapi, Version(f"tenant-apiserver-{__version__}")

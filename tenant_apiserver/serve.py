@@ -264,6 +264,7 @@ class _Server:
             impersonation=False,
             audit=audit.write if audit else None,
             read_only=options.shadow,
+            cors_allowed_origins=options.cors_allowed_origins,
         )
         informers = (*self._tenants.informers, *self._admission.informers, self._configmap)
         add_checks(process, informers)

@@ -188,6 +188,7 @@ class _Server:
             max_requests_inflight=options.max_requests_inflight,
             impersonation=True,
             audit=audit.write if audit else None,
+            cors_allowed_origins=options.cors_allowed_origins,
         )
         informers = (*tenants.informers, *admission.informers)
         add_checks(process, informers)

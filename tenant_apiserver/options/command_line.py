@@ -30,6 +30,7 @@ from tenant_apiserver.options.flag_values import (
     new_file,
     new_file_or_standard_output,
     one_of,
+    origin_patterns,
     port,
     positive,
     readable_file,
@@ -80,6 +81,9 @@ _COMMON = (
         size,
         HistoryLimits().size,
         "memory for past changes, from which watches and paged lists resume, such as 64Mi (the default is in bytes)",
+    ),
+    Flag(
+        "--cors-allowed-origins", origin_patterns, (), "origins of pages that may use the API in a browser, as regexes"
     ),
     Flag("--log-format", one_of("text", "json"), "text", "log format: text or json"),
     Flag("-v", verbosity, 1, _VERBOSITY),
@@ -191,6 +195,7 @@ class CommonOptions:
     audit_log_path: Path | None
     tls_transport: str
     watch_history_size: int
+    cors_allowed_origins: tuple[str, ...]
     log_format: str
     v: int
     helmrelease_interval: str

@@ -121,6 +121,20 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+def origin_patterns(text: str) -> tuple[str, ...]:
+    """Regular expressions, each bound to the start and the end of the host, as kube-apiserver demands: without that,
+    `example.org` would match https://example.org.attacker.net."""
+    found = names(text)
+    for each in found:
+        try:
+            re.compile(each)
+        except re.error as error:
+            raise ValueError(f"has an invalid regular expression {each}: {error}") from None
+        if not (each.startswith("^") or "//" in each) or not (each.endswith("$") or ":" in each.rpartition("//")[2]):
+            raise ValueError(f"has {each}, which does not begin with ^ or contain //, and end with $ or a port")
+    return found
+
+
 def controllers(text: str) -> tuple[str, ...]:
     """'*', 'none', or names of CONTROLLERS; '-name' after '*' leaves one out, as in kube-controller-manager."""
     chosen = names(text)

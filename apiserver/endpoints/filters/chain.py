@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -13,6 +13,7 @@ from apiserver.endpoints.filters.access_log import AccessLog
 from apiserver.endpoints.filters.audit import Audit, AuditSink
 from apiserver.endpoints.filters.authentication import Authentication, RequestAuthenticator
 from apiserver.endpoints.filters.authorization import Authorization
+from apiserver.endpoints.filters.cors import Cors
 from apiserver.endpoints.filters.error_response import ErrorResponses
 from apiserver.endpoints.filters.impersonation import Impersonation, RejectImpersonation
 from apiserver.endpoints.filters.max_in_flight import Connection, MaxInFlight
@@ -46,6 +47,8 @@ class FilterConfig:
     audit: AuditSink | None = None
     read_only: bool = False
     """Refuses all writes of those who may write."""
+    cors_allowed_origins: Sequence[str] = ()
+    """Regular expressions of the origins whose pages may use the API; without any, no page of another origin may."""
 
 
 def build_filters(config: FilterConfig) -> list[Filter]:
@@ -61,6 +64,7 @@ def build_filters(config: FilterConfig) -> list[Filter]:
         AccessLog(),
         RequestMetrics(config.metrics, config.served),
         ResponseHeaders(),
+        *([Cors(config.cors_allowed_origins)] if config.cors_allowed_origins else []),
         ErrorResponses(),
         RequestDeadline(),
         authentication,

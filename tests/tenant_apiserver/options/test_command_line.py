@@ -79,6 +79,20 @@ def test_controllers_selects_all_none_or_some(text: str, chosen: tuple[str, ...]
 @pytest.mark.parametrize(
     ("arguments", "environment", "line"),
     [
+        pytest.param(
+            ["--cors-allowed-origins", "example.org"],
+            {},
+            "--cors-allowed-origins=example.org: has example.org, which does not begin with ^ or contain //, "
+            "and end with $ or a port",
+            id="origin",
+        ),
+        pytest.param(
+            ["--cors-allowed-origins", "^("],
+            {},
+            "--cors-allowed-origins=^(: has an invalid regular expression ^(: missing ), unterminated subpattern at "
+            "position 1",
+            id="origin's regex",
+        ),
         pytest.param(["--secure-port", "0"], {}, "--secure-port=0: must be a number between 1 and 65535", id="port"),
         pytest.param([], {"TENANT_APISERVER_SECURE_PORT": "x"}, "$TENANT_APISERVER_SECURE_PORT=x:", id="environment"),
         pytest.param(["--helmrelease-interval", "5"], {}, "--helmrelease-interval=5:", id="no duration"),
