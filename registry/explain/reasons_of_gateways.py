@@ -47,6 +47,11 @@ REASONS_OF_GATEWAYS: Mapping[str, Rule] = {
         _OTHER,
         "kubectl describe certificate and challenge in the namespace of the Gateway",
     ),
+    "CertificatesPending": Rule(
+        "From one certMode to another, a hostname keeps its certificate until the one that replaces it is ready.",
+        _STATUS,
+        "wait; if it lasts, kubectl describe certificate and challenge in the namespace of the Gateway",
+    ),
     "CertificateNotReady": Rule(
         "A listener is ready when its certificate is issued.",
         _OTHER,

@@ -73,9 +73,10 @@ def test_aggregated_discovery_has_the_requested_media_type(cluster: E2eCluster) 
         (tenants,) = (each for each in version["resources"] if each["resource"] == "tenants")
         assert tenants["responseKind"] == {"group": GROUP, "version": "v1alpha1", "kind": "Tenant"}
         assert (tenants["scope"], tenants["singularResource"]) == ("Namespaced", "tenant")
-        (status,) = tenants["subresources"]
-        assert (status["subresource"], status["verbs"]) == ("status", ["get"])
-        assert status["responseKind"]["kind"] == "Tenant"
+        subresources = {each["subresource"]: each for each in tenants["subresources"]}
+        assert {name: each["verbs"] for name, each in subresources.items()} == {"explain": ["get"], "status": ["get"]}
+        kinds = {name: each["responseKind"]["kind"] for name, each in subresources.items()}
+        assert kinds == {"explain": "TenantExplanation", "status": "Tenant"}
 
 
 def test_the_version_has_the_format_that_tools_parse(cluster: E2eCluster) -> None:
