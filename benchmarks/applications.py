@@ -8,7 +8,7 @@ import argparse
 import asyncio
 import gc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -28,8 +28,10 @@ from registry.application.feed import ReleaseRouter
 from registry.application.kinds import ApplicationKinds, ApplicationParts
 from registry.application.release_cache import ReleaseCache, trim_release
 from registry.cluster.object_store import EncodedObjects, ObjectStore, encode_without_managed_fields, key_of
+from registry.cluster.shared_events import SharedEvents
 from registry.tenant.types import tenant_resource
 from registry.tenant.watch_feed import TenantFeed
+from tenant_apiserver.wiring.releases import APPLICATIONS, TENANTS, concerned
 
 _KINDS = 4
 _NAMESPACES = 100
@@ -123,13 +125,12 @@ async def processor_ms(work: Callable[[], Any], *, runs: int = 1) -> float:
     return sorted(found)[len(found) // 2]
 
 
-async def fill(store: ObjectStore, objects: list[Object], handler: Any) -> float:
-    """Does what the informer does with a list; returns milliseconds. Empties `objects`."""
+async def fill(store: ObjectStore, objects: Iterable[Object], events: SharedEvents) -> float:
+    """Does what the informer does with a list; returns milliseconds."""
     encoded = {key_of(each): encode_without_managed_fields(trim_release(each)) for each in objects}
-    objects.clear()
     store.replace(encoded)
     items = EncodedObjects(tuple(encoded.values()))
-    spent = await processor_ms(partial(handler.replace, items, len(items)))
+    spent = await processor_ms(partial(events.replace, items, len(items)))
     del encoded, items
     await store.compress()
     return spent
@@ -137,19 +138,17 @@ async def fill(store: ObjectStore, objects: list[Object], handler: Any) -> float
 
 async def measure(tenants: int, applications: int) -> None:
     before = resident_mib()
-    store, cache = ObjectStore(), WatchCache(tenant_resource())
-    found = [_as_stored(release(f"t{number:05}"), number) for number in range(tenants)]
-    await fill(store, found, TenantFeed(resource=cache.resource, cache=cache))
-    with_tenants = resident_mib()
-    report(f"memory of {tenants} Tenants", with_tenants - before, "MiB")
+    store, cache, events = ObjectStore(), WatchCache(tenant_resource()), SharedEvents(concerned)
+    feed = TenantFeed(resource=cache.resource, cache=cache)
+    events.subscribe(TENANTS, feed)
     definitions = [definition(number) for number in range(_KINDS)]
-    released = ObjectStore()
-    router = ReleaseRouter(store=released)
+    router = ReleaseRouter(store=store)
+    events.subscribe(APPLICATIONS, router)
     kinds = ApplicationKinds(
         ApplicationParts(
             cluster=cast(Any, None),
             router=router,
-            releases=ReleaseCache(released),
+            releases=ReleaseCache(store),
             compiler=SchemaRuleCompiler(),
             matches=matches,
             caches=WatchCache,
@@ -157,8 +156,13 @@ async def measure(tenants: int, applications: int) -> None:
         )
     )
     await kinds.follow({each["metadata"]["name"]: each for each in definitions})
-    spent = await fill(released, list(releases(definitions, applications)), router)
-    report(f"memory of {applications} applications of {_KINDS} kinds", resident_mib() - with_tenants, "MiB")
+
+    def stored() -> Iterator[Object]:
+        yield from (_as_stored(release(f"t{number:05}"), number) for number in range(tenants))
+        yield from releases(definitions, applications)
+
+    spent = await fill(store, stored(), events)
+    report(f"memory of {tenants} Tenants and {applications} applications", resident_mib() - before, "MiB")
     report("processor time of their first list", spent / 1000, "s")
     await _measure_reads(kinds.served["database0"].feed.cache)
 

@@ -28,7 +28,6 @@ APPLICATION_NAME_LABEL = "apps.cozystack.io/application.name"
 SHARD_LABEL = "sharding.fluxcd.io/key"
 USER_KEY_PREFIX = "apps.cozystack.io-"
 RELEASE_SELECTOR = f"{APPLICATION_KIND_LABEL}={KIND},{APPLICATION_GROUP_LABEL}={GROUP}"
-APPLICATION_SELECTOR = f"{APPLICATION_GROUP_LABEL}={GROUP},{APPLICATION_KIND_LABEL},{APPLICATION_KIND_LABEL}!={KIND}"
 """Selects the HelmReleases of all applications that are no Tenants."""
 
 # Annotations of that HelmRelease that are never shown to clients.

@@ -37,7 +37,8 @@ _VERY_SHORT_SECONDS = 1.0
 class Informer:
     """`store` contains the objects. With `store_objects=False` it stays empty: the handlers store what they need.
 
-    `transform` returns the object that the store and the handlers see; it does not modify its argument. `listed` is set
+    `transform` returns the object that the store and the handlers see; it does not modify its argument. Objects that
+    `keeps` returns nothing for do not exist for the store and the handlers; it needs the store. `listed` is set
     when the first complete list has been received, `synced` when the handlers have processed it, and `late_synced` when
     the late handlers have processed it, too. `complete` is set like `synced`, but cleared while a new list is needed,
     because events were missed, and until the handlers have processed it.
@@ -53,6 +54,7 @@ class Informer:
         field_selector: str = "",
         store_objects: bool = True,
         transform: Callable[[Object], Object] = lambda obj: obj,
+        keeps: Callable[[Object], object] | None = None,
         backoff: Backoff | None = None,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
@@ -62,6 +64,7 @@ class Informer:
         self._selectors = {"label_selector": label_selector, "field_selector": field_selector}
         self._store_objects = store_objects
         self._transform = transform
+        self._keeps = keeps
         self._backoff = backoff or Backoff()
         self._sleep = sleep
         self._handlers: list[EventHandler] = []
@@ -203,7 +206,8 @@ class Informer:
         encoded: dict[Key, bytes] = {}
 
         def collect(item: Object) -> None:
-            encoded[key_of(item)] = encode_without_managed_fields(self._transform(self._with_type(item)))
+            if self._keeps is None or self._keeps(item):
+                encoded[key_of(item)] = encode_without_managed_fields(self._transform(self._with_type(item)))
 
         rv = await self._cluster.each_list_item(
             self._resource, self._namespace, visit=collect, resource_version=self._list_from, **self._selectors
@@ -281,7 +285,7 @@ class Informer:
         if event.type == "BOOKMARK":
             annotations = event.object["metadata"].get("annotations") or {}
             return annotations.get(_INITIAL_EVENTS_END) == "true"
-        if event.type == "DELETED":
+        if event.type == "DELETED" or (self._keeps is not None and not self._keeps(event.object)):
             initial.pop(key_of(event.object), None)
         else:
             initial[key_of(event.object)] = encode_without_managed_fields(self._transform(event.object))
@@ -295,14 +299,19 @@ class Informer:
         if event.type == "BOOKMARK":
             for handler in (*self._handlers, *self._late_handlers):
                 handler.bookmark(rv)
-        else:
-            obj = self._transform(event.object)
-            self._store(event.type, obj)
-            for handler in (*self._handlers, *self._late_handlers):
-                handler.apply(event.type, obj, rv)
+        elif self._keeps is None or self._keeps(event.object):
+            self._tell(event.type, event.object, rv)
+        elif key_of(event.object) in self.store:
+            self._tell("DELETED", event.object, rv)
         self._rv = rv
         self._expired_in_a_row = 0
         self._backoff.reset()
+
+    def _tell(self, type_: str, found: Object, rv: int) -> None:
+        obj = self._transform(found)
+        self._store(type_, obj)
+        for handler in (*self._handlers, *self._late_handlers):
+            handler.apply(type_, obj, rv)
 
     def _store(self, type_: str, obj: Object) -> None:
         if not self._store_objects:

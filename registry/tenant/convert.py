@@ -46,12 +46,16 @@ class NotATenant(ValueError):
 def tenant_key(release: Object) -> Key:
     """The key of the Tenant that `release` stores. Raises NotATenant."""
     metadata = release.get("metadata") or {}
-    labels = string_entries(metadata.get("labels"))
     name = tenant_name(str(metadata.get("name", "")))
-    is_tenant = labels.get(APPLICATION_KIND_LABEL) == KIND and labels.get(APPLICATION_GROUP_LABEL) == GROUP
-    if name is None or not is_tenant:
+    if name is None or not is_tenant(release):
         raise NotATenant(f"the HelmRelease {metadata.get('namespace')}/{metadata.get('name')} does not store a Tenant")
     return Key(str(metadata.get("namespace", "")), name)
+
+
+def is_tenant(release: Object) -> bool:
+    """True if the labels of `release` name a Tenant."""
+    labels = string_entries((release.get("metadata") or {}).get("labels"))
+    return labels.get(APPLICATION_KIND_LABEL) == KIND and labels.get(APPLICATION_GROUP_LABEL) == GROUP
 
 
 def to_tenant(release: Object) -> Object:

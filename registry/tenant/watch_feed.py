@@ -12,9 +12,11 @@ from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object, Resource
 from apiserver.storage.watch_cache import WatchCache
 from registry.cluster.event_handlers import EventHandler
-from registry.names import DELETION_MARK_ANNOTATION, UNCONFIRMED_ANNOTATION, workload_namespace
+from registry.cluster.object_store import key_of
+from registry.names import DELETION_MARK_ANNOTATION, UNCONFIRMED_ANNOTATION, tenant_name, workload_namespace
 from registry.tenant.convert import (
     NotATenant,
+    is_tenant,
     selectable_labels,
     tenant_key,
     to_tenant,
@@ -57,6 +59,10 @@ class TenantFeed(EventHandler):
         cache."""
         return MappingProxyType(self._unconfirmed)
 
+    def _peek(self, release: Key) -> CachedObject | None:
+        name = tenant_name(release.name)
+        return self._cache.peek(Key(release.namespace, name)) if name is not None else None
+
     async def replace(self, items: Sequence[Object], rv: int) -> None:
         # after a restore from a backup, a version may belong to a different object
         forward = rv >= self._cache.rv
@@ -78,13 +84,12 @@ class TenantFeed(EventHandler):
         await self._cache.replace_cooperatively([tenants[key] for key in sorted(tenants)], rv)
 
     def apply(self, type: str, obj: Object, rv: int) -> None:
-        key = _key(obj)
-        if key is None:
-            self._cache.advance(rv)
-        elif type == "DELETED":
-            self._delete(key, obj, rv)
-        else:
+        if type == "DELETED":
+            self._delete(obj, rv)
+        elif (key := _key(obj)) is not None:
             self._store(key, obj, rv)
+        else:
+            self._cache.advance(rv)
 
     def bookmark(self, rv: int) -> None:
         self._cache.advance(rv)
@@ -104,11 +109,14 @@ class TenantFeed(EventHandler):
             return
         self._cache.apply("ADDED" if cached is None else "MODIFIED", self._encode(key, release))
 
-    def _delete(self, key: Key, release: Object, rv: int) -> None:
-        if self._cache.peek(key) is None:
+    def _delete(self, release: Object, rv: int) -> None:
+        """Its labels need not be those of a Tenant any more; the last state of the Tenant is then the cached one."""
+        cached = self._peek(key_of(release))
+        if cached is None:
             self._cache.advance(rv)
             return
-        last = self._encode(key, release)
+        key = cached.key
+        last = self._encode(key, release) if is_tenant(release) else _at_version(self._resource, cached, rv)
         self._unreadable_fields.pop(key, None)
         self._deletion_marks.pop(key, None)
         self._unconfirmed.pop(key, None)
@@ -144,6 +152,12 @@ class TenantFeed(EventHandler):
                 marks[key] = mark
             else:
                 marks.pop(key, None)
+
+
+def _at_version(resource: Resource, cached: CachedObject, rv: int) -> CachedObject:
+    tenant = cached.object()
+    tenant["metadata"]["resourceVersion"] = str(rv)
+    return encode(resource, tenant, labels=cached.labels)
 
 
 def _is_same(cached: CachedObject, release: Object) -> bool:

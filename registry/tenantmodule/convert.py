@@ -16,7 +16,6 @@ VERSION = "v1alpha1"
 KIND = "TenantModule"
 PLURAL = "tenantmodules"
 MODULE_LABEL = "internal.cozystack.io/tenantmodule"
-MODULE_SELECTOR = f"{MODULE_LABEL}=true"
 
 _SHOWN = ("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp")
 # Our own annotations are hidden from the clients of applications, too.
@@ -56,21 +55,6 @@ def to_tenant_module(release: Object) -> Object:
     if version := _chart_version(release):
         module["appVersion"] = version
     return module | {"status": to_application_status(release)}
-
-
-def trim_module(release: Object) -> Object:
-    """The transform of the informer: leaves out what no module shows."""
-    spec = {"chart": {"spec": {"version": version}}} if (version := _chart_version(release)) else {}
-    status = release.get("status")
-    fields = ("conditions", "lastAttemptedRevision")
-    kept = {field: status[field] for field in fields if field in status} if isinstance(status, dict) else {}
-    return {
-        "apiVersion": release.get("apiVersion"),
-        "kind": release.get("kind"),
-        "metadata": release["metadata"],
-        "spec": spec,
-        "status": kept,
-    }
 
 
 def _is_shown(annotation: str) -> bool:

@@ -27,17 +27,18 @@ from registry.application.definition import ApplicationDefinition
 from registry.application.feed import ReleaseRouter
 from registry.application.kept_forms import NAME as KEPT_FORMS
 from registry.application.kinds import ApplicationKinds, ApplicationParts, ServedApplication
-from registry.application.release_cache import ReleaseCache, trim_release
+from registry.application.release_cache import ReleaseCache
 from registry.cluster.event_handlers import NoOpEventHandler
 from registry.cluster.informer import Informer
 from registry.cluster.informer_factory import Availability, InformerFactory
-from registry.cluster.interface import APPLICATIONDEFINITIONS, CONFIGMAPS, HELMRELEASES, ClusterResource
-from registry.names import APPLICATION_SELECTOR, GROUP
+from registry.cluster.interface import APPLICATIONDEFINITIONS, CONFIGMAPS, ClusterResource
+from registry.names import GROUP
 from registry.tenant.release_settings import ReleaseSettings
 from tenant_apiserver.options.command_line import CommonOptions
 from tenant_apiserver.wiring.application_reports import ApplicationCollector, ApplicationReports
 from tenant_apiserver.wiring.owner_references import DiscoveredKinds
 from tenant_apiserver.wiring.policies import DiscoverableCluster
+from tenant_apiserver.wiring.releases import APPLICATIONS
 from tenant_apiserver.wiring.tenant_api import TenantApi
 
 
@@ -96,11 +97,9 @@ class ApplicationApi(NoOpEventHandler):
             namespaced=False,
         )
         self._available.subscribe(self._follow_definitions, on_error=self.set_cluster_error)
-        self._releases = Informer(
-            config.cluster, HELMRELEASES, label_selector=APPLICATION_SELECTOR, transform=trim_release
-        )
+        self._releases = config.tenants.releases
         router = ReleaseRouter(store=self._releases.store, retry=self._releases.retry_now)
-        self._releases.add_handler(router)
+        config.tenants.release_events.subscribe(APPLICATIONS, router)
         self.router = router
         """Gets every change of a HelmRelease of an application."""
         self._kinds = ApplicationKinds(self._parts(router))
@@ -161,7 +160,7 @@ class ApplicationApi(NoOpEventHandler):
 
     @property
     def releases(self) -> Informer:
-        """The informer of the HelmReleases of all kinds. `run` runs it."""
+        """The informer of HelmReleases, which is that of Tenants."""
         return self._releases
 
     @property
@@ -201,7 +200,6 @@ class ApplicationApi(NoOpEventHandler):
         """Runs until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._informers.run(), name="informer-applicationdefinitions")
-            group.create_task(self._run_when_found(self._releases), name="informer-application-releases")
             group.create_task(self._run_when_found(self._kept_forms), name="informer-application-kinds")
             group.create_task(self._follow_changes(), name="applications")
             group.create_task(self._tell_unserved(), name="unserved-applications")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
@@ -11,12 +12,13 @@ from apiserver.storage.watch_cache import WatchCache
 from registry.application.identity import application_of
 from registry.cluster.event_handlers import ProjectionByNamespace, RelistListener
 from registry.cluster.informer_factory import InformerFactory
-from registry.cluster.interface import APPLICATIONDEFINITIONS, HELMRELEASES, NODES, ClusterClient, ClusterResource
-from registry.names import APPLICATION_GROUP_LABEL, APPLICATION_KIND_LABEL, GROUP
+from registry.cluster.interface import APPLICATIONDEFINITIONS, NODES, ClusterClient, ClusterResource
+from registry.cluster.shared_events import SharedEvents
 from registry.option import items
 from registry.option.items import Items
 from registry.option.storage import Options, OptionSource
 from registry.option.types import option_resource
+from tenant_apiserver.wiring.releases import DISK, POOL_OWNER
 
 KUBEVIRTS = ClusterResource("kubevirt.io", "v1", "kubevirts", "KubeVirt")
 INSTANCETYPES = ClusterResource(
@@ -46,10 +48,8 @@ OPTION_KINDS = (
 """The kinds that nothing else reads."""
 IMAGES_NAMESPACE = "cozy-public"
 KUBEVIRT_NAMESPACE = "cozy-kubevirt"
-_DISK, _POOL_OWNER = "VMDisk", "SeaweedFS"
-DISK_SIZE = (_DISK, "storage")
+DISK_SIZE = (DISK, "storage")
 """The kind and the field of the size of a disk."""
-_RELEASES = f"{APPLICATION_GROUP_LABEL}={GROUP},{APPLICATION_KIND_LABEL} in ({_DISK},{_POOL_OWNER})"
 
 V = TypeVar("V", bound=Hashable)
 
@@ -58,11 +58,12 @@ class OptionSources:
     """The sources by name. `on_change` is called with the name of a source that has changed, and a namespace, and
     `on_known` with that of one that is known now. The caller runs `informers`."""
 
-    def __init__(self, cluster: ClusterClient, *, disk_default: Callable[[], str]) -> None:
-        """`disk_default` returns the size of a VMDisk that names none."""
+    def __init__(self, cluster: ClusterClient, releases: SharedEvents, *, disk_default: Callable[[], str]) -> None:
+        """`releases` are the events of HelmReleases. `disk_default` returns the size of a VMDisk that names none."""
         self.informers = InformerFactory(cluster)
         self.on_change: Callable[[str, str], None] = _ignore
         self.on_known: Callable[[str], None] = _ignore_name
+        self._releases = releases
         self._disk_default = disk_default
         self.by_name: dict[str, OptionSource] = {}
         self._add_cluster_wide()
@@ -98,14 +99,14 @@ class OptionSources:
     def _add_of_namespaces(self) -> None:
         for name, kind in (("network", NETWORKS), ("plan", PLANS), ("backup", BACKUPS)):
             self._add(name, kind, lambda obj: True, lambda values: items.named(values), namespaced=True)
-        pools, known = self._follow("storagepool", HELMRELEASES, items.pools, selector=_RELEASES)
+        pools, known = self._follow_releases("storagepool", POOL_OWNER, items.pools)
         self._put(
             "storagepool",
             lambda namespace: items.named(pool for each in pools.values(namespace).values() for pool in each),
             known,
             namespaced=True,
         )
-        disks, disks_known = self._follow("vmdisk", HELMRELEASES, _disk, selector=_RELEASES)
+        disks, disks_known = self._follow_releases("vmdisk", DISK, _disk)
 
         def of_namespace(namespace: str) -> Items:
             default = self._disk_default()
@@ -146,13 +147,9 @@ class OptionSources:
         project: Callable[[Object], V | None],
         *,
         fields: str = "",
-        selector: str = "",
     ) -> tuple[ProjectionByNamespace[V], Callable[[], bool]]:
         """The values of a kind, and whether they are known: a kind that the cluster lacks has no objects."""
-        values: ProjectionByNamespace[V] = ProjectionByNamespace(
-            project, on_change=lambda key: self.on_change(name, key.namespace)
-        )
-        listed: list[str] = []
+        values, listed, on_listed = self._values(name, project)
         available = self.informers.watch_availability(
             kind.group,
             kind.kind,
@@ -162,17 +159,37 @@ class OptionSources:
             field_selector=fields,
         )
 
-        def on_listed() -> None:
-            listed[:] = [name]
-            self.on_known(name)
-
         def follow(resource: ClusterResource) -> None:
-            informer = self.informers.get(resource, label_selector=selector, field_selector=fields, store_objects=False)
+            informer = self.informers.get(resource, field_selector=fields, store_objects=False)
             informer.add_handler(values)
             informer.add_handler(RelistListener(on_listed))
 
         available.subscribe(follow)
-        return values, lambda: bool(listed) or (available.checked.is_set() and available.resource is None)
+        return values, lambda: listed.is_set() or (available.checked.is_set() and available.resource is None)
+
+    def _follow_releases(
+        self, name: str, kind: str, project: Callable[[Object], V | None]
+    ) -> tuple[ProjectionByNamespace[V], Callable[[], bool]]:
+        """The values of the HelmReleases of one kind of application, and whether they are known."""
+        values, listed, on_listed = self._values(name, project)
+        self._releases.subscribe(kind, values)
+        self._releases.subscribe(kind, RelistListener(on_listed))
+        return values, listed.is_set
+
+    def _values(
+        self, name: str, project: Callable[[Object], V | None]
+    ) -> tuple[ProjectionByNamespace[V], asyncio.Event, Callable[[], None]]:
+        """The values of a source, an event that is set once they are known, and the function that sets it."""
+        listed = asyncio.Event()
+
+        def on_listed() -> None:
+            listed.set()
+            self.on_known(name)
+
+        values: ProjectionByNamespace[V] = ProjectionByNamespace(
+            project, on_change=lambda key: self.on_change(name, key.namespace)
+        )
+        return values, listed, on_listed
 
 
 def options(
@@ -186,7 +203,7 @@ def options(
 def _disk(release: Object) -> tuple[str, str] | None:
     """Name and size of a VMDisk; the size is empty if the values name none."""
     found = application_of(release)
-    return (found.name, items.disk_size(release, "")) if found is not None and found.kind == _DISK else None
+    return (found.name, items.disk_size(release, "")) if found is not None and found.kind == DISK else None
 
 
 def _ignore(name: str, namespace: str) -> None:

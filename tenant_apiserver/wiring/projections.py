@@ -21,7 +21,7 @@ from apiserver.storage.watch_cache import WatchCache
 from controller.tenant.isolation.policy_kinds import CILIUM_NAMES
 from registry.cluster.informer import Informer
 from registry.cluster.informer_factory import Availability, InformerFactory
-from registry.cluster.interface import HELMRELEASES, SECRETS, ClusterResource
+from registry.cluster.interface import SECRETS, ClusterResource
 from registry.generic.store import Store
 from registry.generic.strategy import Strategy
 from registry.option.types import option_resource
@@ -32,17 +32,16 @@ from registry.projection.storage import ReadOnlyProjection
 from registry.securitygroup.convert import GROUP_SELECTOR, POLICIES, GroupConversion
 from registry.securitygroup.strategy import SecurityGroupStrategy
 from registry.tenantmodule.convert import (
-    MODULE_SELECTOR,
     is_module,
     tenant_module_resource,
     to_tenant_module,
-    trim_module,
 )
 from registry.tenantsecret.convert import SECRET_SELECTOR, SecretConversion, to_identity, trim_secret
 from registry.tenantsecret.strategy import TenantSecretStrategy
 from tenant_apiserver.wiring.applications import ApplicationApiConfig
 from tenant_apiserver.wiring.options import OptionSources, options
 from tenant_apiserver.wiring.owner_references import DiscoveredKinds
+from tenant_apiserver.wiring.releases import MODULES
 
 _VISIBILITY_TIMEOUT_SECONDS = 2.0
 _KEEP_UP_SECONDS = 5.0
@@ -74,7 +73,7 @@ class ProjectionApi:
         self._feeds: list[ProjectionFeed] = []
         self._checked: list[Callable[[], Awaitable[None]]] = []
         self._optional = InformerFactory(config.cluster)
-        self._sources = OptionSources(config.cluster, disk_default=disk_default)
+        self._sources = OptionSources(config.cluster, config.tenants.release_events, disk_default=disk_default)
         self.served: Sequence[ServedProjection] = (
             self._tenant_modules(),
             self._tenant_secrets(),
@@ -83,16 +82,10 @@ class ProjectionApi:
         )
 
     def _tenant_modules(self) -> ServedProjection:
-        informer = Informer(
-            self._config.cluster,
-            HELMRELEASES,
-            label_selector=MODULE_SELECTOR,
-            store_objects=False,
-            transform=trim_module,
-        )
         cache = self._cache(tenant_module_resource())
         feed = ProjectionFeed(cache, shows=is_module, convert=to_tenant_module, version=self._version)
-        self._add(informer, feed)
+        self._config.tenants.release_events.subscribe(MODULES, feed)
+        self._feeds.append(feed)
         storage = ReadOnlyProjection(cache=cache, visibility=self._visibility(cache.resource), check=readable(feed))
         return ServedProjection(storage=storage, admission=Chain(()))
 

@@ -21,12 +21,12 @@ from apiserver.storage.event_history import HistoryLimits
 from apiserver.storage.watch_cache import WatchCache
 from controller.platform.settings import SettingsSource
 from registry.application.release_backend import ReleaseBackend
-from registry.application.release_cache import ReleaseCache, trim_release
+from registry.application.release_cache import ReleaseCache
 from registry.cluster.informer import Informer
-from registry.cluster.interface import HELMRELEASES, NAMESPACES, RESOURCEQUOTAS, is_terminating
+from registry.cluster.interface import NAMESPACES, RESOURCEQUOTAS, is_terminating
+from registry.cluster.shared_events import SharedEvents
 from registry.generic.backend import Backend
 from registry.generic.store import ReadOnlyStatus, Store
-from registry.names import RELEASE_SELECTOR
 from registry.tenant.pool_quotas import POOL_NAME, KeptUntilGone, PoolQuotas
 from registry.tenant.storage import TenantBackend
 from registry.tenant.strategy import TenantStrategy
@@ -40,6 +40,7 @@ from tenant_apiserver.wiring.explain import tenant_explain
 from tenant_apiserver.wiring.owner_references import owner_plugins
 from tenant_apiserver.wiring.platform_ratios import PlatformRatios, platform_ratios
 from tenant_apiserver.wiring.policies import DiscoverableCluster
+from tenant_apiserver.wiring.releases import TENANTS, watch_releases
 from tenant_apiserver.wiring.visibility import VisibilitySources, by_rbac, by_reviews
 
 
@@ -78,6 +79,8 @@ class TenantApi:
     cache: WatchCache
     tree: TenantTree
     releases: Informer
+    """Of all HelmReleases that concern anybody, also of those that `release_events` gives to others."""
+    release_events: SharedEvents
     namespaces: Informer
     pool_quotas: PoolQuotas
     ratios: PlatformRatios
@@ -122,6 +125,7 @@ def tenant_api(config: TenantApiConfig) -> TenantApi:
         cache=watched.cache,
         tree=watched.tree,
         releases=watched.releases,
+        release_events=watched.release_events,
         namespaces=watched.namespaces,
         pool_quotas=pool_quotas,
         ratios=ratios,
@@ -174,6 +178,7 @@ class _Watched:
     tree: TenantTree
     feed: TenantFeed
     releases: Informer
+    release_events: SharedEvents
     namespaces: Informer
     namespace_source: NamespaceSource
     tenant_namespaces: TenantNamespaces
@@ -186,9 +191,10 @@ def _watched(config: TenantApiConfig, strategy: TenantStrategy) -> _Watched:
     cache = WatchCache(strategy.resource, history=limits)
     tree = _tenant_tree(cache, settings, config.root_host)
     visibility = _visibility(config, namespace_cache, tree)
-    releases = Informer(cluster, HELMRELEASES, label_selector=RELEASE_SELECTOR, transform=trim_release)
+    found = watch_releases(cluster)
+    releases = found.informer
     feed = TenantFeed(resource=strategy.resource, cache=cache, retry=releases.retry_now)
-    releases.add_handler(feed)
+    found.events.subscribe(TENANTS, feed)
     namespaces = Informer(cluster, NAMESPACES)
     namespace_feed = TenantNamespaceFeed(namespace_cache)
     namespaces.add_handler(namespace_feed)
@@ -198,6 +204,7 @@ def _watched(config: TenantApiConfig, strategy: TenantStrategy) -> _Watched:
         tree=tree,
         feed=feed,
         releases=releases,
+        release_events=found.events,
         namespaces=namespaces,
         namespace_source=ClusterNamespaces(cluster=cluster, lister=namespaces.store),
         tenant_namespaces=TenantNamespaces(

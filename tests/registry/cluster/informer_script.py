@@ -126,7 +126,12 @@ def whole(obj: Object) -> Object:
     return obj
 
 
-async def play(*steps: Any, store_objects: bool = True, transform: Callable[[Object], Object] = whole) -> Run:
+async def play(
+    *steps: Any,
+    store_objects: bool = True,
+    transform: Callable[[Object], Object] = whole,
+    keeps: Callable[[Object], bool] | None = None,
+) -> Run:
     """Runs an informer through the script without delays."""
     script, record, pauses = Script(*steps), RecordingHandler(), list[tuple[float, bool]]()
 
@@ -139,6 +144,7 @@ async def play(*steps: Any, store_objects: bool = True, transform: Callable[[Obj
         NAMESPACES,
         store_objects=store_objects,
         transform=transform,
+        keeps=keeps,
         backoff=backoff,
         sleep=sleep,
     )

@@ -125,6 +125,31 @@ async def test_the_store_and_the_handlers_see_transformed_objects(initial: list[
     assert [each.get("transformed") for each in run.objects] == [True] * 4
 
 
+def is_kept(found: Object) -> bool:
+    """Only even versions are."""
+    return int(found["metadata"]["resourceVersion"]) % 2 == 0
+
+
+@pytest.mark.parametrize(
+    "initial",
+    [
+        pytest.param([INITIAL], id="watched"),
+        pytest.param([errors.BadRequest("no watch list"), page(5, obj("a", 3), obj("b", 2))], id="listed"),
+    ],
+)
+async def test_an_object_that_is_not_kept_does_not_exist_for_the_handlers(initial: list[Any]) -> None:
+    changes = [
+        event("MODIFIED", "a", 7),
+        event("MODIFIED", "a", 8),
+        event("MODIFIED", "b", 9),
+        event("DELETED", "b", 11),
+    ]
+    run = await play(*initial, changes, keeps=is_kept)
+    assert run.handled == [("replace", ["b"], 5), ("MODIFIED", "a", 8), ("DELETED", "b", 9)]
+    assert [each["metadata"]["name"] for each in run.informer.store.items()] == ["a"]
+    assert run.informer.resource_version == 11
+
+
 async def test_without_store_objects_the_store_stays_empty() -> None:
     run = await play(INITIAL, store_objects=False)
     assert len(run.informer.store) == 0

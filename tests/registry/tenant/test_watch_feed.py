@@ -5,6 +5,7 @@ import copy
 import pytest
 
 from apiserver.meta.resource import Key
+from apiserver.storage.event_history import CacheEvent
 from registry.application.release_metadata import mark_unconfirmed
 from registry.names import DELETION_MARK_ANNOTATION
 from registry.tenant.convert import to_release
@@ -57,6 +58,22 @@ async def test_a_helmrelease_that_cannot_be_converted_stays_visible(world: World
     found = await world.backend.read(KEY, live=False)
     assert found is not None
     assert found["status"] == unreadable_status("tenant-alice")
+
+
+async def test_a_tenant_whose_helmrelease_loses_its_labels_is_deleted_in_its_last_state(world: World) -> None:
+    release = to_release(tenant(), None, ReleaseSettings())
+    world.cluster.put(release)
+    world.cluster.deliver(world.feed)
+    last = world.cache.peek(KEY)
+    assert last is not None
+    events = list[CacheEvent]()
+    world.cache.subscribe(events.append)
+    found = {**release, "metadata": {**release["metadata"], "labels": {}, "resourceVersion": str(world.cache.rv + 1)}}
+    world.feed.apply("DELETED", found, world.cache.rv + 1)
+    assert world.cache.peek(KEY) is None
+    [deleted] = events
+    assert deleted.type == "DELETED"
+    assert (deleted.object.object()["spec"], deleted.object.labels) == (last.object()["spec"], last.labels)
 
 
 async def test_another_helmrelease_only_advances_the_version(world: World) -> None:

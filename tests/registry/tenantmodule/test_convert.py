@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from apiserver.meta.resource import Age, Object
-from registry.tenantmodule.convert import is_module, tenant_module_resource, to_tenant_module, trim_module
+from registry.application.release_cache import trim_release
+from registry.tenantmodule.convert import is_module, tenant_module_resource, to_tenant_module
 
 READY = {"type": "Ready", "status": "True", "reason": "InstallSucceeded", "message": "ok", "observedGeneration": 1}
 OTHER = {"type": "Remediated", "status": "True"}
@@ -85,8 +86,7 @@ def test_nothing_of_the_spec_is_shown_but_the_version_of_the_chart() -> None:
 
 @pytest.mark.parametrize("obj", [release(), release(deletionTimestamp="2026-01-01T00:00:00Z", generation=3)])
 def test_what_the_informer_keeps_is_enough(obj: Object) -> None:
-    assert to_tenant_module(trim_module(obj)) == to_tenant_module(obj)
-    assert "values" not in trim_module(obj)["spec"]
+    assert to_tenant_module(trim_release(obj)) == to_tenant_module(obj)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_what_the_informer_keeps_is_enough(obj: Object) -> None:
     ],
 )
 def test_a_malformed_release_is_shown_without_its_broken_parts(broken: Object) -> None:
-    shown = to_tenant_module(trim_module({**release(), **broken}))
+    shown = to_tenant_module(trim_release({**release(), **broken}))
     assert shown["metadata"]["name"] == "etcd"
     assert shown.get("appVersion") in (None, "2.9.1")
 

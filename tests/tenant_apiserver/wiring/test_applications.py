@@ -33,6 +33,7 @@ from registry.cluster.interface import (
 )
 from tenant_apiserver.wiring.application_controllers import application_controllers
 from tenant_apiserver.wiring.applications import ApplicationApi, ApplicationApiConfig
+from tenant_apiserver.wiring.releases import watch_releases
 from tenant_apiserver.wiring.visibility import by_rbac
 from tests.fake_cluster import FakeCluster
 from tests.registry.application.applications import definition_object, release_of
@@ -59,7 +60,13 @@ class ServingReplica:
         self.metrics = Metrics()
         self.events = Events()
         namespaces = Informer(cluster, NAMESPACES)
-        tenants: Any = SimpleNamespace(namespaces=namespaces, visibility=by_rbac(cluster))
+        releases = watch_releases(cluster)
+        tenants: Any = SimpleNamespace(
+            namespaces=namespaces,
+            visibility=by_rbac(cluster),
+            releases=releases.informer,
+            release_events=releases.events,
+        )
         self.api = ApplicationApi(
             ApplicationApiConfig(
                 cluster=cluster,
@@ -73,7 +80,7 @@ class ServingReplica:
         )
         self.api.recorder = self.events
         self.api.leads = lambda: leads
-        self.tasks: list[Any] = [self.api.run]
+        self.tasks: list[Any] = [releases.informer.run, self.api.run]
         if leads:
             informers = InformerFactory(cluster)
             writer = ClusterWriter(cluster=cast(Any, cluster), gate=OpenGate())

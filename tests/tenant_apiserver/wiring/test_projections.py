@@ -20,6 +20,7 @@ from registry.cluster.informer import Informer
 from registry.cluster.interface import NAMESPACES, SECRETS, ClusterResource
 from tenant_apiserver.wiring.applications import ApplicationApiConfig
 from tenant_apiserver.wiring.projections import ProjectionApi
+from tenant_apiserver.wiring.releases import watch_releases
 from tenant_apiserver.wiring.visibility import by_rbac
 from tests.fake_cluster import FakeCluster
 
@@ -51,14 +52,20 @@ def cluster_without_secrets() -> FakeCluster:
     return cluster
 
 
-def served_by(cluster: FakeCluster, metrics: Metrics) -> ProjectionApi:
+def served_by(cluster: FakeCluster, metrics: Metrics) -> tuple[ProjectionApi, Informer]:
+    """The API, and the informer of HelmReleases, which runs with that of Tenants."""
     visibility = by_rbac(cluster)
     for each in visibility.informers:
         each.listed.set()
+    releases = watch_releases(cluster)
     tenants: Any = SimpleNamespace(
-        namespaces=Informer(cluster, NAMESPACES), visibility=visibility, cache=SimpleNamespace(rv=cluster.rv)
+        namespaces=Informer(cluster, NAMESPACES),
+        visibility=visibility,
+        cache=SimpleNamespace(rv=cluster.rv),
+        releases=releases.informer,
+        release_events=releases.events,
     )
-    return ProjectionApi(
+    api = ProjectionApi(
         ApplicationApiConfig(
             cluster=cluster,
             tenants=tenants,
@@ -69,6 +76,7 @@ def served_by(cluster: FakeCluster, metrics: Metrics) -> ProjectionApi:
             admission_informers=(),
         )
     )
+    return api, releases.informer
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -89,14 +97,15 @@ async def test_a_server_that_may_not_read_secrets_becomes_ready_and_says_so_once
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     metrics = CachesByPlural()
-    api = served_by(cluster_without_secrets(), metrics)
+    api, releases = served_by(cluster_without_secrets(), metrics)
     with caplog.at_level(logging.WARNING):
-        task = asyncio.create_task(api.run())
+        tasks = [asyncio.create_task(each.run()) for each in (api, releases)]
         try:
             await until(lambda: is_ready(api))
         finally:
-            task.cancel()
-            await asyncio.wait([task])
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
     assert api.describe().startswith("tenantsecrets: ")
     # the other kinds are read
     assert metrics.caches["tenantmodules"].ready
