@@ -1,0 +1,54 @@
+"""kubectl creates, shows, patches, applies, waits for and deletes an object of each of Cozystack's kinds."""
+
+from __future__ import annotations
+
+import json
+
+from apiserver.meta.resource import Object
+from tests.application_definitions.samples import definition, definition_names, sample_spec
+from tests.e2e.support.applications import Applications
+from tests.e2e.support.clusters.cluster import GROUP_VERSION, ROOT, E2eCluster
+
+API_VERSION = GROUP_VERSION.removeprefix("/apis/")
+
+
+def _objects(unique: str) -> list[Object]:
+    """One of each kind. Kinds without a prefix share the names of HelmReleases, so that all names differ."""
+    stem = unique.replace("-", "")
+    return [
+        {
+            "apiVersion": API_VERSION,
+            "kind": definition(kind)["spec"]["application"]["kind"],
+            "metadata": {"name": f"{stem}x{number}", "namespace": ROOT},
+            # a host is for administrators to set, and a quota needs room
+            "spec": sample_spec(kind) if kind != "tenant" else {"undocumented": {"deep": [1]}},
+        }
+        for number, kind in enumerate(definition_names())
+    ]
+
+
+def test_kubectl_handles_every_kind(applications: Applications, cluster: E2eCluster, unique: str) -> None:
+    objects = _objects(unique)
+    text = "\n---\n".join(json.dumps(each) for each in objects)
+
+    def done(*command: str) -> list[str]:
+        """The names of the objects that kubectl has handled, which has a line for each."""
+        lines = cluster.kubectl(*command, "-f", "-", input=text).stdout.splitlines()
+        return [line.partition("/")[2].partition(" ")[0] for line in lines]
+
+    names = [each["metadata"]["name"] for each in objects]
+    assert done("create") == names
+    shown = cluster.kubectl("get", "-f", "-", "-o", "json", input=text).stdout
+    for sent, found in zip(objects, json.loads(shown)["items"], strict=True):
+        assert (found["kind"], found["metadata"]["name"]) == (sent["kind"], sent["metadata"]["name"])
+        assert sent["spec"].keys() <= found["spec"].keys()
+    table = cluster.kubectl("get", "-f", "-", input=text).stdout.split()
+    assert {"NAME", "READY", "AGE", *(each.rpartition("/")[2] for each in names)} <= {
+        each.rpartition("/")[2] for each in table
+    }
+    assert done("patch", "--type=merge", "-p", '{"metadata": {"labels": {"more": "y"}}}') == names
+    assert done("wait", "--for=jsonpath={.metadata.labels.more}=y") == names
+    assert done("apply", "--server-side", "--field-manager=test", "--force-conflicts") == names
+    # it waits until a watch has told that each is gone
+    assert len(done("delete")) == len(names)
+    assert cluster.kubectl("get", "-f", "-", "--ignore-not-found", input=text).stdout == ""
