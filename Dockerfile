@@ -1,12 +1,15 @@
 # syntax=docker/dockerfile:1
-FROM python:3.11-slim AS build
-RUN python -m venv /venv
+# Any image with Python 3.11 or later and its module venv. `make image` names it by the digest that it has pulled.
+ARG BASE=python:3.11-slim
+
+FROM ${BASE} AS build
+RUN python3 -m venv /venv
 COPY requirements/requirements.txt /
-RUN /venv/bin/python -m pip install --no-cache-dir --require-hashes -r /requirements.txt
+RUN /venv/bin/python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes -r /requirements.txt
 COPY . /app
 RUN /venv/bin/python -m compileall -q /app
 
-FROM python:3.11-slim
+FROM ${BASE}
 COPY --from=build /venv /venv
 COPY --from=build /app /app
 WORKDIR /app

@@ -10,7 +10,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 COMPILE := CUSTOM_COMPILE_COMMAND="make requirements" ../$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe \
 	--strip-extras --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
-.PHONY: help run test test-ci check bench bench-versus faults soak fmt manifests crd-schemas requirements clean
+.PHONY: help image sbom run test test-ci check bench bench-versus faults soak fmt manifests crd-schemas requirements clean
 .DEFAULT_GOAL := run
 
 help:  ## print the targets
@@ -47,6 +47,17 @@ fmt: $(VENV)/dev.stamp  ## format the sources, and fix what the linter can
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
+image: sbom  ## build the image with ENGINE (docker, podman, buildah) from BASE, and record its digest in build/
+	image/build.sh
+
+sbom: build/sbom-tools.stamp  ## write the list of the image's Python packages, as CycloneDX, to build/sbom.json
+	build/sbom-tools/bin/cyclonedx-py requirements requirements/requirements.txt --pyproject pyproject.toml --output-reproducible -o build/sbom.json
+
+build/sbom-tools.stamp: requirements/image.txt
+	$(PYTHON) -m venv build/sbom-tools
+	build/sbom-tools/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/image.txt
+	@touch $@
+
 manifests: $(VENV)/run.stamp  ## regenerate the manifests, the table of rights, the dashboard and the Helm chart
 	$(BIN)/python -m tenant_apiserver.generate_manifests manifests docs/security.md
 	$(BIN)/python -m tenant_apiserver.generate_dashboard manifests/components/monitoring/tenant-apiserver.json
@@ -56,7 +67,7 @@ crd-schemas: $(VENV)/run.stamp  ## regenerate the definitions of other projects'
 	$(BIN)/python -m tenant_apiserver.generate_crd_schemas $(CRD_DIRS)
 
 requirements: $(VENV)/dev.stamp  ## pin the newest compatible versions of all requirements
-	cd requirements && $(COMPILE) --upgrade requirements.in && $(COMPILE) --upgrade tools.in && $(COMPILE) --upgrade dev.in
+	cd requirements && $(COMPILE) --upgrade requirements.in && $(COMPILE) --upgrade tools.in && $(COMPILE) --upgrade dev.in && $(COMPILE) --upgrade image.in
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is required; select one with: make PYTHON=python3.12")'
