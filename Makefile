@@ -10,7 +10,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 COMPILE := CUSTOM_COMPILE_COMMAND="make requirements" ../$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe \
 	--strip-extras --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
-.PHONY: help image sbom run test test-ci check bench bench-versus faults soak fmt manifests crd-schemas requirements clean
+.PHONY: help image sbom run test test-ci check bench bench-versus bench-check faults soak fmt manifests crd-schemas requirements clean
 .DEFAULT_GOAL := run
 
 help:  ## print the targets
@@ -36,6 +36,9 @@ bench: $(VENV)/run.stamp  ## run the benchmarks; BENCH_ARGS='--cluster kube' mea
 
 bench-versus: $(VENV)/run.stamp  ## compare `serve` with custom resources of kube-apiserver; BENCH_ARGS='--against URL …' adds a server
 	$(BIN)/python -m benchmarks.versus $(BENCH_ARGS)
+
+bench-check: $(VENV)/run.stamp  ## compare counts that do not depend on the machine with benchmarks/bounds.json
+	PYTHONHASHSEED=0 $(BIN)/python -m benchmarks.check
 
 faults: $(VENV)/dev.stamp  ## run the fault suite at full size, for half an hour; `make test` runs a short version
 	FAULTS=full $(BIN)/python -m pytest -m faults --numprocesses=2 --dist=loadgroup --no-loadscope-reorder -rP --show-capture=stdout $(PYTEST_ARGS)

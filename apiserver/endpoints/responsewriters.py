@@ -82,10 +82,13 @@ def cached_object_response(
     return _respond(context, [body], len(body), media, code)
 
 
-class StreamedResponse(web.Response):
-    """A response whose body is produced while it is sent, which needs about `memory` bytes at a time."""
+class LargeResponse(web.Response):
+    """A response that occupies about `memory` bytes while it is sent. A body that is an iterator is produced
+    meanwhile."""
 
-    def __init__(self, *, body: AsyncIterator[bytes], memory: int, status: int, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, *, body: AsyncIterator[bytes] | bytes, memory: int, status: int, headers: Mapping[str, str]
+    ) -> None:
         super().__init__(body=body, status=status, headers=headers)
         self.memory = memory
 
@@ -99,27 +102,28 @@ def list_response(context: RequestContext, view: View, page: Page, *, media: Med
     if size > _GZIP_BYTES and _accepts_gzip(context) and not rewritten:
         compressed = gzip_list(view, page.items, metadata, now)
         headers = {"Content-Type": media.type, **_GZIP_HEADERS}
-        return StreamedResponse(body=compressed, memory=_GZIP_BYTES, status=200, headers=headers)
+        return LargeResponse(body=compressed, memory=_GZIP_BYTES, status=200, headers=headers)
     if size >= _SLOW_BYTES and rewritten:
         form = (yaml_list if media.type == YAML else indented_list)(view.list_head(metadata))
         return _stream(context, _rewritten_list(form, view, page.items, now), media, 200, size=size)
-    return _respond(context, _list_pieces(view, page.items, metadata, now), size, media, 200)
+    runs = [page.items] if size <= _PIECE_BYTES else _chunks(page.items, _PIECE_BYTES)
+    return _respond(context, _list_pieces(view, runs, metadata, now), size, media, 200)
 
 
 def _size_at_least(items: Iterable[CachedObject]) -> int:
-    """A lower bound of the list's size in bytes; it stops counting above _GZIP_BYTES."""
+    """A lower bound of the list's size in bytes; it stops counting above _PIECE_BYTES."""
     size = 0
     for obj in items:
         size += len(obj.json)
-        if size > _GZIP_BYTES:
+        if size > _PIECE_BYTES:
             break
     return size
 
 
-def _list_pieces(view: View, items: Sequence[CachedObject], metadata: bytes, now: float) -> Iterator[bytes]:
+def _list_pieces(view: View, runs: Iterable[Sequence[CachedObject]], metadata: bytes, now: float) -> Iterator[bytes]:
     yield view.list_head(metadata)
     separator: tuple[bytes, ...] = ()
-    for run in _chunks(items, _PIECE_BYTES):
+    for run in runs:
         yield b",".join((*separator, *view.items(run, now)))
         # an empty first element makes `join` start the next piece with a comma
         separator = (b"",)
@@ -151,23 +155,26 @@ def _chunks(items: Sequence[CachedObject], length: int) -> Iterator[Sequence[Cac
 
 def _respond(context: RequestContext, pieces: Iterable[bytes], size: int, media: MediaType, code: int) -> web.Response:
     """`size` is a lower bound of the body's size. Small bodies are built on the event loop; large ones are converted
-    in a thread, or sent piece by piece."""
+    in a thread, or sent piece by piece, each of which passes all filters."""
     rewrite = _rewriter(context, media)
     if size < _SLOW_BYTES:
         body = rewrite(b"".join(pieces)) if rewrite else b"".join([*pieces, b"\n"])
         return web.Response(body=body, status=code, headers={"Content-Type": media.type})
+    if rewrite is None and size <= _PIECE_BYTES and not _is_compressed(context, size, code):
+        body = b"".join([*pieces, b"\n"])
+        return LargeResponse(body=body, memory=len(body), status=code, headers={"Content-Type": media.type})
     stream = _rewritten(pieces, rewrite) if rewrite else _streamed(pieces)
     return _stream(context, stream, media, code, size=size)
 
 
 def _stream(
     context: RequestContext, stream: AsyncIterator[bytes], media: MediaType, code: int, *, size: int
-) -> StreamedResponse:
+) -> LargeResponse:
     headers = {"Content-Type": media.type}
-    if code == 200 and size > _GZIP_BYTES and _accepts_gzip(context):
+    if _is_compressed(context, size, code):
         headers |= _GZIP_HEADERS
         stream = _compressed(stream)
-    return StreamedResponse(body=stream, memory=max(size, _PIECE_BYTES), status=code, headers=headers)
+    return LargeResponse(body=stream, memory=max(size, _PIECE_BYTES), status=code, headers=headers)
 
 
 def _rewriter(context: RequestContext, media: MediaType) -> Callable[[bytes], bytes] | None:
@@ -202,6 +209,10 @@ def _is_pretty_requested(context: RequestContext) -> bool:
     if pretty:
         return pretty in _TRUE
     return context.http.headers.get("User-Agent", "").startswith(_PRETTY_AGENTS)
+
+
+def _is_compressed(context: RequestContext, size: int, code: int) -> bool:
+    return code == 200 and size > _GZIP_BYTES and _accepts_gzip(context)
 
 
 def _accepts_gzip(context: RequestContext) -> bool:

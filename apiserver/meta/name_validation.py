@@ -33,6 +33,8 @@ def path_segment_errors(name: str) -> list[str]:
     valid."""
     if name in (".", ".."):
         return [f"may not be '{name}'"]
+    if "/" not in name and "%" not in name:
+        return []
     return [f"may not contain '{character}'" for character in "/%" if character in name]
 
 

@@ -57,7 +57,8 @@ class Query:
         return unquote_plus(values[0]) if values else default
 
     def all(self, key: str) -> list[str]:
-        return [unquote_plus(value) for value in self._raw.get(key, ())]
+        values = self._raw.get(key)
+        return [unquote_plus(value) for value in values] if values else []
 
     def flag(self, key: str) -> bool | None:
         """Returns None if the parameter is absent, False for 0 and false, True for any other value, even an empty

@@ -117,7 +117,8 @@ class HttpProtocol(web.RequestHandler):
             return await super().finish_response(request, resp, start_time)
         finally:
             # the context in it refers to the request: their memory would wait for a garbage collection
-            request.clear()
+            for key in tuple(request):
+                del request[key]
 
     def claim_head(self) -> int:
         """The memory of the current request's head if it is large, else 0. From now on its user accounts for it."""

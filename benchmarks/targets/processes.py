@@ -76,6 +76,9 @@ class ChildProcess(ObservedProcess):
             self._process.kill()
         await self._process.wait()
 
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
     def tail(self) -> str:
         return self._log.read_bytes()[-_TAIL_BYTES:].decode(errors="replace")
 

@@ -45,8 +45,12 @@ class StandaloneTarget(Target):
             f"--controllers={self._controllers}",
             *settings_flag(self._directory, self._settings),
         ]
-        command = [sys.executable, "-m", "tenant_apiserver", "standalone", *flags]
+        command = [sys.executable, "-m", *self.program(), "standalone", *flags]
         self.server = await ChildProcess.start(command, self._directory / "standalone.log")
+
+    def program(self) -> list[str]:
+        """The module that is run, and its arguments before the command."""
+        return ["tenant_apiserver"]
 
     async def _set_up(self) -> None:
         url = f"https://127.0.0.1:{self._port}"

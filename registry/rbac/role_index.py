@@ -147,9 +147,10 @@ class RoleIndex:
         scopes = ("", namespace) if namespace else ("",)
         for scope in scopes:
             for subject in subjects_of(user):
-                for binding in self.bindings_of(subject, scope):
-                    if (rules := self._rules.get(binding.role)) is not None:
-                        yield Grant(binding, subject, rules)
+                for key in self._by_subject.keys_in(subject, scope):
+                    role, subjects = self._bindings[key]
+                    if (rules := self._rules.get(role)) is not None:
+                        yield Grant(RbacBinding(key, role, subjects), subject, rules)
 
     def rules_for(self, user: User, namespace: str) -> list[RbacRule]:
         """The distinct rules of `user` in a namespace, '' for cluster-wide rules only."""

@@ -61,8 +61,10 @@ class SubjectBindings(Generic[S, K]):
         """The keys of a subject in one namespace, '' for cluster-wide ones."""
         if (many := self._many.get(subject)) is not None:
             return many.get(namespace, ())
+        if (few := self._few.get(subject)) is None:
+            return ()
         prefix = f"{namespace}/"
-        return [key for key in self._few.get(subject, ()) if key.startswith(prefix)]
+        return [key for key in few if key.startswith(prefix)]
 
 
 def namespace_of(key: str) -> str:

@@ -174,7 +174,12 @@ class TenantTree(BaseTenantTree):
 
     def by_namespace(self, namespace: str) -> TenantSummary | None:
         """The Tenant with this workload namespace, the older one if two existing Tenants share it."""
-        owners = [self._tenants[key] for key in self._owners[namespace]]
+        keys = self._owners[namespace]
+        if len(keys) == 1:
+            # nearly always, and a write needs some twenty of them
+            (key,) = keys
+            return self._tenants[key]
+        owners = [self._tenants[key] for key in keys]
         return min(owners, key=lambda each: (each.created, each.key), default=None)
 
     def children(self, namespace: str) -> Sequence[TenantSummary]:

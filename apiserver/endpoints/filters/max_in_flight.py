@@ -11,7 +11,7 @@ from typing import Protocol
 from aiohttp import web
 
 from apiserver.authorization.authorizer import MASTERS
-from apiserver.endpoints.responsewriters import StreamedResponse
+from apiserver.endpoints.responsewriters import LargeResponse
 from apiserver.meta.errors import TooManyRequests
 from apiserver.metrics import Metrics
 from apiserver.request.bytes_in_flight import BytesInFlight, Reservation
@@ -90,7 +90,7 @@ class MaxInFlight:
             self._count(kind, 1)
             try:
                 response = await next(context)
-                if isinstance(response, StreamedResponse):
+                if isinstance(response, LargeResponse):
                     await _send(context, response)
                 return response
             finally:
@@ -118,7 +118,7 @@ class MaxInFlight:
         self._gauges[kind].inc(change)
 
 
-async def _send(context: RequestContext, response: StreamedResponse) -> None:
+async def _send(context: RequestContext, response: LargeResponse) -> None:
     """Send the response as long as the request counts: a client that reads it slowly occupies memory."""
     context.reservation.add(response.memory)
     await response.prepare(context.http)

@@ -171,6 +171,14 @@ async def test_a_list_that_is_sent_in_pieces_is_complete(server: Server, accept:
     assert len(document.get("items") or document["rows"]) == 1000
 
 
+async def test_a_list_of_ordinary_size_is_sent_at_once(server: Server) -> None:
+    """Each piece would pass all filters and be a TLS record of its own."""
+    fill(server.cache, 100)
+    response = await server.ask("/things")
+    assert 64 * 1024 < int(response.headers["Content-Length"]) == len(await response.read())
+    assert "Transfer-Encoding" not in response.headers
+
+
 async def test_a_big_list_is_compressed_for_clients_that_accept_gzip(server: Server) -> None:
     fill(server.cache, 1000)
     plain = await (await server.ask("/things")).read()

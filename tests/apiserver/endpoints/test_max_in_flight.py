@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from apiserver.endpoints.filters.max_in_flight import MaxInFlight
-from apiserver.endpoints.responsewriters import StreamedResponse
+from apiserver.endpoints.responsewriters import LargeResponse
 from apiserver.meta.errors import BadRequest, TooManyRequests
 from apiserver.metrics import Metrics
 from apiserver.request.bytes_in_flight import BytesInFlight
@@ -135,7 +135,7 @@ async def test_a_streamed_response_counts_until_it_is_sent() -> None:
         yield b"b"
 
     async def stream(_: RequestContext) -> web.StreamResponse:
-        return StreamedResponse(body=body(), memory=60, status=200, headers={})
+        return LargeResponse(body=body(), memory=60, status=200, headers={})
 
     app = application(stream, bytes_in_flight=BytesInFlight(per_user=100))
     async with TestClient(TestServer(app)) as client:
@@ -161,7 +161,7 @@ async def test_a_client_that_disconnects_while_a_response_is_streamed_frees_its_
             ended.set()
 
     async def stream(_: RequestContext) -> web.StreamResponse:
-        return StreamedResponse(body=body(), memory=60, status=200, headers={})
+        return LargeResponse(body=body(), memory=60, status=200, headers={})
 
     async with TestClient(TestServer(application(stream, max_requests_inflight=1))) as client:
         for _ in range(3):
