@@ -66,10 +66,11 @@ class Layout:
 
 
 def served_hostnames(current: Object | None, sets: ExistingSets = NO_SETS) -> frozenset[str]:
-    """The hostnames of the listeners on port 443 of an existing Gateway and its ListenerSets."""
+    """The hostnames of the listeners on port 443 of an existing Gateway, and of those of its ListenerSets that a
+    controller has looked at."""
     listeners = ((current or {}).get("spec") or {}).get("listeners") or ()
     own = {each["hostname"] for each in listeners if each.get("hostname") and each.get("port") == HTTPS_PORT}
-    return frozenset(own | sets.homes().keys())
+    return frozenset(own | sets.served())
 
 
 def per_hostname(
@@ -206,12 +207,16 @@ class _LayoutBuilder:
         return False
 
     def _place_for(self, hostname: str) -> int | None:
-        """The place that a hostname has; or else the first one with room, after which further sets are made."""
+        """The place that a hostname has; or else the first one with room, after which further sets are made. From a set
+        that nobody looks at, hostnames move to the Gateway as soon as it has room."""
         home = self._homes.get(hostname)
-        if home is not None and self._has_room(home):
+        is_home = home is not None and self._has_room(home)
+        if home is not None and is_home and self._sets.is_attended(home):
             return home
         if self._has_room(_GATEWAY):
             return _GATEWAY
+        if is_home:
+            return home
         if not self._sets.may_grow:
             return None
         existing = next((each for each in sorted(self._places) if self._has_room(each)), None)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from apiserver.meta.resource import Object
+from controller.runtime.conditions import find_condition
 from controller.tenantgateway.parse import mapping, mappings, string
 
 ListenerSetMode = Literal["auto", "always", "never"]
@@ -37,6 +38,17 @@ class ExistingSets:
             for number in sorted(self.owned)
             for listener in self._listeners(number)
         }
+
+    def served(self) -> frozenset[str]:
+        """The hostnames of the sets that a controller has looked at."""
+        return frozenset(hostname for hostname, number in self.homes().items() if self.is_attended(number))
+
+    def is_attended(self, number: int) -> bool:
+        """False for a set of whose acceptance nothing is said: a GatewayClass may name the feature though nothing
+        implements it, as those of some versions of Cilium do (operator/pkg/gateway-api/gatewayclass_status.go)."""
+        found = self.owned.get(number, {})
+        accepted = find_condition(mapping(found.get("status")).get("conditions"), "Accepted") or {}
+        return accepted.get("status") in ("True", "False")
 
     def by_name(self) -> Mapping[str, Object]:
         return {each["metadata"]["name"]: each for each in self.owned.values()}

@@ -11,11 +11,17 @@ from controller.tenantgateway.model import Plan, TenantGateway
 from controller.tenantgateway.names import split_listener_set
 from controller.tenantgateway.render.listenerset import render_listener_sets
 
+ACCEPTED = {"conditions": [{"type": "Accepted", "status": "True", "reason": "Accepted", "message": ""}]}
 
-def existing_sets(tenantgateway: TenantGateway, plan: Plan | None = None, *, may_grow: bool = True) -> ExistingSets:
+
+def existing_sets(
+    tenantgateway: TenantGateway, plan: Plan | None = None, *, may_grow: bool = True, attended: bool = True
+) -> ExistingSets:
+    """`attended` sets are accepted by a controller; of others, nothing has been said."""
     rendered = render_listener_sets(tenantgateway, plan) if plan is not None else ()
     numbered = [(split_listener_set(each["metadata"]["name"]), dict(drop_nulls(each))) for each in rendered]
-    owned: Mapping[int, Object] = {parts[1]: each for parts, each in numbered if parts is not None}
+    status = {"status": ACCEPTED} if attended else {}
+    owned: Mapping[int, Object] = {parts[1]: {**each, **status} for parts, each in numbered if parts is not None}
     return ExistingSets(owned, may_grow=may_grow)
 
 

@@ -48,6 +48,21 @@ def places(plan: Plan) -> dict[str, str]:
     return own | {hostname: name for name, found in hostnames_by_set(plan).items() for hostname in found}
 
 
+@pytest.mark.parametrize("attended", [True, False], ids=["a set that is served", "a set that nobody looks at"])
+def test_only_hostnames_that_are_not_served_move_to_the_gateway_when_it_has_room(attended: bool) -> None:
+    """A GatewayClass may name ListenerSet though its controller ignores the sets."""
+    before = plan_of(many(0, 66))
+    stranded = hostnames_by_set(before)["cozystack-1"]
+    remaining = [each for each in many(0, 66) if each not in hostnames(before)[:1]]
+    after = plan_of(remaining, before, existing_sets(GATEWAY, before, attended=attended))
+    assert set(places(after)) == set(remaining)
+    assert {each for each in stranded if not places(after)[each]} == (set() if attended else set(stranded[:1]))
+    kept = {each: place for each, place in places(after).items() if each not in stranded}
+    assert set(kept.values()) == {""}, "nothing leaves the Gateway"
+    again = plan_of(remaining, after, existing_sets(GATEWAY, after, attended=attended))
+    assert places(again) == places(after)
+
+
 def test_a_thousand_hostnames_all_have_a_listener_and_a_certificate() -> None:
     plan = plan_of(many(0, 1000))
     assert len(plan.listeners) == MAX_LISTENERS

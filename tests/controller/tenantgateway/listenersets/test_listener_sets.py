@@ -135,6 +135,8 @@ def test_one_new_hostname_changes_one_object() -> None:
                 ("patch", "tenantgateways", "status"),
             ]
             # what was served stays where it is, and the set that empties is deleted with its Certificates
+            for name in await world.names(SETS):
+                await mark_programmed(world, SETS, name)
             before = world.get(SETS, "tenant-foo", "cozystack-2")
             last = [each["hostname"] for each in before["spec"]["listeners"]]
             for start in range(0, 132, 16):

@@ -45,7 +45,7 @@ async def certificate_of(world: World, hostname: str) -> str:
 
 
 def test_hostnames_keep_the_wildcard_secret_until_their_own_certificates_are_issued() -> None:
-    """Each for itself: one that is never issued keeps no other waiting, and is reported."""
+    """PEER-03. Each for itself: one that is never issued keeps no other waiting, and is reported."""
 
     async def main(world: World) -> None:
         world.add_tenantgateway(**BOUGHT)
@@ -107,6 +107,8 @@ def test_a_hostname_that_nothing_served_waits_for_its_own_certificate() -> None:
 def test_a_wildcard_certificate_takes_over_as_soon_as_it_is_issued(
     before: dict[str, Any], kept: dict[str, str] | None
 ) -> None:
+    """R-158: until then, the Certificates of single hostnames stay."""
+
     async def main(world: World) -> None:
         world.add_tenantgateway(**{key: value for key, value in before.items() if value is not None})
         world.route("tenant-foo", "harbor", HARBOR, port=443)
