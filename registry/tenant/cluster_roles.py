@@ -26,6 +26,8 @@ _VIEW = (
     RbacRule(verbs=_READ, groups=(GROUP,), resources=(ALL,)),
     RbacRule(verbs=_READ, groups=(_CORE_GROUP,), resources=("options",)),
     RbacRule(verbs=_READ, groups=(_SDN_GROUP,), resources=("securitygroups",)),
+    # what `tenant-apiserver proxy` lists can also be read by name
+    RbacRule(verbs=("get",), groups=("",), resources=("namespaces",)),
     RbacRule(verbs=_READ, groups=("",), resources=("pods", "services", "events", "persistentvolumeclaims")),
     RbacRule(verbs=_READ, groups=("events.k8s.io",), resources=("events",)),
     RbacRule(verbs=_READ, groups=("gateway.networking.k8s.io",), resources=("gateways", "httproutes", "tlsroutes")),

@@ -28,6 +28,7 @@ _ACTIONS = (
     ("create", _CORE, "tenantsecrets"),
     ("get", _SDN, "securitygroups"),
     ("create", _SDN, "securitygroups"),
+    ("get", "", "namespaces"),
     ("get", "", "pods"),
     ("get", "", "pods/log"),
     ("create", "", "pods"),

@@ -9,7 +9,7 @@ from tenant_apiserver.options.command_line import parse_command_line
     ("arguments", "message"),
     [
         ([], "--tls-cert-file or --cert-dir is required: the proxy serves HTTPS only"),
-        (["--tls-cert-file=/dev/null"], "--tls-cert-file and --tls-private-key-file must be set together"),
+        ([f"--tls-cert-file={__file__}"], "--tls-cert-file and --tls-private-key-file must be set together"),
     ],
 )
 def test_a_proxy_without_a_serving_certificate_is_rejected(

@@ -13,6 +13,8 @@ ACCOUNT = "system:serviceaccount:cozy-system:tenant-apiserver"
 SHADOW = "system:serviceaccount:cozy-system:tenant-apiserver-shadow"
 OPERATOR = "operator"
 """The user who runs our commands for operators."""
+PROXY = "proxy-account"
+"""The user with whose rights `tenant-apiserver proxy` runs."""
 SERVER = "tenant-apiserver"
 """The User-Agent of our server. Tests that try what the account may not do use another one."""
 LIMITS = "tenant-apiserver-limits-"
@@ -21,7 +23,7 @@ POLICY = yaml.safe_dump(
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
-        "rules": [{"level": "Metadata", "users": [ACCOUNT, SHADOW, OPERATOR]}, {"level": "None"}],
+        "rules": [{"level": "Metadata", "users": [ACCOUNT, SHADOW, OPERATOR, PROXY]}, {"level": "None"}],
     }
 )
 
@@ -48,7 +50,12 @@ def uses(path: Path) -> set[Use]:
     found = set()
     for event in events(path):
         reference = event.get("objectRef", {})
-        if event.get("userAgent") != SERVER or event["responseStatus"].get("code") in (401, 403) or not reference:
+        if (
+            event.get("userAgent") != SERVER
+            or event["user"]["username"] == PROXY
+            or event["responseStatus"].get("code") in (401, 403)
+            or not reference
+        ):
             continue
         subresource = reference.get("subresource", "")
         found.add(
@@ -61,6 +68,12 @@ def uses(path: Path) -> set[Use]:
             )
         )
     return found
+
+
+def own_requests_of_proxy(path: Path) -> set[tuple[str, str]]:
+    """The verbs with their resources of all requests of the proxy's account that impersonate nobody."""
+    own = [each for each in events(path) if each["user"]["username"] == PROXY and "impersonatedUser" not in each]
+    return {(each["verb"], each.get("objectRef", {}).get("resource", "")) for each in own}
 
 
 def verbs_of(path: Path, user: str) -> set[tuple[str, str]]:

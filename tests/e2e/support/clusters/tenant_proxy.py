@@ -9,13 +9,14 @@ from pathlib import Path
 import yaml
 
 from tests.e2e.support.clusters import credentials
+from tests.e2e.support.clusters.audit_log import PROXY
 from tests.e2e.support.clusters.cluster import E2eCluster
 from tests.e2e.support.clusters.credentials import Identity
 from tests.e2e.support.clusters.embedded import EmbeddedCluster
 from tests.e2e.support.clusters.processes import REPOSITORY, free_port, run_command
 from tests.e2e.support.http.https_client import Client
 
-ACCOUNT = "proxy-account"
+ACCOUNT = PROXY
 _MANIFESTS = REPOSITORY / "manifests" / "overlays" / "proxy"
 _RIGHTS = ("clusterrole", "clusterrolebinding", "rolebinding-auth-reader")
 
