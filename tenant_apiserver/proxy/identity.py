@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final
-from urllib.parse import quote
 
 from aiohttp import web
 from multidict import CIMultiDict
@@ -17,7 +17,7 @@ from apiserver.request.context import Handler, RequestContext, User
 NODES = "system:nodes"
 PRIVILEGED_GROUPS: Final = (MASTERS, NODES)
 _UNFORWARDABLE: Final = "the identity has characters that cannot be forwarded"
-_KEY_CHARACTERS: Final = "!#$&'*+-.^_`|~"
+_ESCAPED_IN_KEYS: Final = re.compile(r"[^a-z0-9!#$&'*+\-.^_`|~]")
 
 
 class RefusePrivileged:
@@ -72,7 +72,7 @@ def _is_kept(value: str) -> bool:
 
 def _escaped_key(key: str) -> str:
     """Header names have no case, so upper-case letters are escaped, too (client-go's `headerKeyEscape`)."""
-    return "".join(f"%{ord(each):02X}" if "A" <= each <= "Z" else quote(each, safe=_KEY_CHARACTERS) for each in key)
+    return _ESCAPED_IN_KEYS.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), key)
 
 
 def _refusal(why: str) -> StatusError:
