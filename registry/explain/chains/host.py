@@ -207,7 +207,9 @@ def _route_facts(known: KnownHost) -> Iterator[Fact]:
     for each in known.routes:
         yield from route_facts(each)
     if not known.routes:
-        where = ", ".join(known.searched) or "the namespaces whose routes you may list"
+        where = known.tenant.namespace
+        if set(known.searched) != {where}:
+            where = f"{where} and the attached namespaces, as far as you may list routes there,"
         yield Fact(
             object=tenant_object(known.tenant, "status.namespace"),
             status="False" if known.searched and not known.truncated else "Unknown",

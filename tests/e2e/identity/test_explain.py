@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.e2e.support.clusters.cluster import GROUP_VERSION, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.gateways import Gateways
 from tests.e2e.support.http.https_client import Client
 from tests.e2e.support.tenants import Object, Tenants
 
@@ -39,6 +40,31 @@ def test_the_people_of_a_tenant_learn_why_a_hostname_is_not_served(
     assert eve.get(tenants_path(ROOT, "root", "explain")).status == 403
     bindings = [each["object"]["name"] for each in explain(tenants.client, tenant, "who-can-see")["facts"]]
     assert f"cozy:tenant-self:{tenant}" in bindings
+
+
+def test_a_hostname_is_explained_from_its_domain_to_its_listener(
+    cluster: E2eCluster, tenants: Tenants, gateways: Gateways
+) -> None:
+    """No controller of a GatewayClass runs here: the Gateway waits for one, and the answer says so."""
+    tenant = tenants.create(spec={"gateway": True})["metadata"]["name"]
+    namespace = f"tenant-{tenant}"
+    gateways.wait_until("the issuer exists", lambda: gateways.names("issuers", namespace))
+    host = f"shop.{tenants.get(tenant)['status']['host']['value']}"
+    assert "create an HTTPRoute with this hostname" in str(explain(tenants.client, tenant, f"host/{host}"))
+    gateways.create_route(namespace, "shop", host, to=namespace)
+
+    def facts() -> list[Object] | None:
+        found: list[Object] = explain(tenants.client, tenant, f"host/{host}")["facts"]
+        return found if any("listeners[" in each["object"].get("field", "") for each in found) else None
+
+    found = cluster.wait_until("the answer has the listener of the hostname", facts)
+    kinds = list(dict.fromkeys(each["object"]["kind"] for each in found))
+    assert kinds == ["Tenant", "TenantGateway", "HTTPRoute"]
+    [ready] = [each for each in found if each["object"].get("field") == "status.conditions[Ready]"]
+    assert (ready["status"], ready["remedy"]) == (
+        "False",
+        "check that gatewayClassName names a class whose controller is running",
+    )
 
 
 def test_discovery_and_openapi_have_the_subresource(cluster: E2eCluster) -> None:
