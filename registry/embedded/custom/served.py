@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from apiserver import rest
-from apiserver.json.values import equal
+from apiserver.encoding.encoded_object import to_json
 from apiserver.meta import errors
 from apiserver.meta.resource import Object, Resource
 from apiserver.request.context import RequestContext
 from apiserver.schema.pruning_and_defaulting import apply_defaults, object_schema, prune
 from apiserver.schema.rules import RuleCompiler
 from apiserver.storage.watch_cache import WatchCache
-from registry.embedded.custom.definition import CustomDefinition, CustomVersion
+from registry.embedded.custom.definition import CustomDefinition, CustomVersion, ScalePaths
 from registry.embedded.custom.scale import ScaleStorage
 from registry.embedded.custom.strategies import CustomStatusStrategy, CustomStrategy
 from registry.embedded.custom.validation import CustomValidation
 from registry.embedded.storage.storages import SubresourceStorage
 from registry.generic.store import Store
-from registry.sqlite.backend import IdentityConversion, SqliteBackend, VersionConversion
+from registry.sqlite.backend import IdentityConversion, SqliteBackend
 from registry.sqlite.database import Database
 
 
@@ -92,21 +92,25 @@ def serve_definition(
     """Creates the backends of a definition, which must be loaded before they are used. Objects with a resourceVersion
     above `stored_since` were stored under this definition."""
 
+    stored_fields = _fields(definition.storage)
+
     def backend(version: CustomVersion, resource: Resource) -> SqliteBackend:
         return SqliteBackend(
             database=database,
             resource=resource,
             cache=caches(resource),
-            conversion=_conversion(definition.storage, version, resource),
+            conversion=None if _fields(version) == stored_fields else _PruningConversion(resource),
             complete=_Defaults(resource, stored_since),
         )
 
     versions: list[ServedCustomVersion] = []
+    validations: dict[tuple[bytes, ScalePaths | None], CustomValidation] = {}
     for version in definition.versions:
         resource = definition.resource(version)
-        # versions often have the same schema, which is compiled once
-        same = (each.validation for each in versions if _judge_alike(each.version, version))
-        validation = next(same, None) or CustomValidation(version, compiler)
+        # versions often have the same schema, which is compiled once; comparing each with all others would stall
+        alike = to_json(version.schema), version.scale
+        if (validation := validations.get(alike)) is None:
+            validation = validations[alike] = CustomValidation(version, compiler)
         served = ServedCustomVersion(resource, version, backend(version, resource), validation, is_terminating)
         versions.append(served)
     if versions:
@@ -115,13 +119,9 @@ def serve_definition(
     return ServedCustomKind(definition, (), backend(stored, definition.resource(stored)))
 
 
-def _judge_alike(one: CustomVersion, other: CustomVersion) -> bool:
-    return one.scale == other.scale and (one.schema is other.schema or equal(one.schema, other.schema))
-
-
-def _conversion(storage: CustomVersion, version: CustomVersion, resource: Resource) -> VersionConversion | None:
-    same = version.is_storage or equal(storage.schema.get("properties"), version.schema.get("properties"))
-    return None if same else _PruningConversion(resource)
+def _fields(version: CustomVersion) -> bytes:
+    """Is equal for versions with the same fields. There may be hundreds, and to compare JSON is fast."""
+    return to_json(version.schema.get("properties"))
 
 
 class _PruningConversion(IdentityConversion):
