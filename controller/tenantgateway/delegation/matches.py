@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from controller.tenantgateway.delegation.model import DelegatedMatch
 from controller.tenantgateway.parse import mapping, mappings, string
 
 EVERYTHING = DelegatedMatch(())
 """What a rule without matches selects."""
-
-_ENCODED_SLASH = "%2f"
 
 
 def covers(delegated: DelegatedMatch, wanted: DelegatedMatch) -> bool:
@@ -27,17 +26,26 @@ def parse_match(match: Mapping[str, Any]) -> DelegatedMatch | None:
     """A match of an HTTPRoute; None if its path is a regular expression, or one that servers read in several ways."""
     path = mapping(match.get("path"))
     type_, value = string(path, "type") or "PathPrefix", string(path, "value") or "/"
-    if type_ not in ("PathPrefix", "Exact") or not value.startswith("/") or _ENCODED_SLASH in value.lower():
+    if type_ not in ("PathPrefix", "Exact") or not value.startswith("/") or _is_ambiguous(value):
         return None
     segments = value.split("/")[1:]
     if type_ == "PathPrefix" and not segments[-1]:
         # `/finance/` and `/finance` are the same prefix
         segments.pop()
-    if any(each in (".", "..") for each in segments) or not all(segments[:-1]):
+    if not all(segments[:-1]):
         return None
     if type_ == "PathPrefix" and segments and not segments[-1]:
         return None
     return DelegatedMatch(tuple(segments), type_ == "Exact", frozenset(_constraints(match)))
+
+
+def _is_ambiguous(path: str) -> bool:
+    """True if a server that decodes a path, or takes a backslash for a slash, may find other segments in it: Gateway
+    API's own rules forbid `/../`, but not `/%2e%2e/`."""
+    decoded = unquote(path)
+    if "\\" in decoded or decoded.count("/") != path.count("/"):
+        return True
+    return any(each in (".", "..") for each in decoded.split("/"))
 
 
 def parse_method_match(match: Mapping[str, Any]) -> DelegatedMatch | None:

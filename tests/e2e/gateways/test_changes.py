@@ -56,6 +56,33 @@ def test_switching_the_certificate_mode_leaves_nothing_behind(gateways: Gateways
     assert solver.keys() == {"http01"}
 
 
+def test_a_hostname_keeps_the_secret_of_before_until_its_own_certificate_is_issued(
+    gateways: Gateways, foo: str
+) -> None:
+    """From an existing Secret to HTTP-01: a listener whose Secret is still to be issued would serve nothing."""
+    own = {"certMode": "existingSecret", "wildcardSecretRef": {"name": "bought"}}
+    gateways.create_tenantgateway(foo, APEX, **own)
+    gateways.create_route(foo, "harbor", f"harbor.{APEX}", to=foo, port=443)
+    gateways.wait_until("the wildcard is served", lambda: gateways.has_listeners(foo, f"*.{APEX}"))
+    gateways.mark_gateway_programmed(foo)
+    gateways.patch("tenantgateways", foo, "cozystack", {"spec": {"certMode": "http01", "wildcardSecretRef": None}})
+    gateways.wait_until("the certificate is ordered", lambda: len(gateways.names("certificates", foo)) == 1)
+    (certificate,) = gateways.names("certificates", foo)
+
+    def served() -> dict[str, str]:
+        listeners = gateways.get("gateways", foo)["spec"]["listeners"]
+        return {each["hostname"]: each["tls"]["certificateRefs"][0]["name"] for each in listeners if "tls" in each}
+
+    assert served() == {f"harbor.{APEX}": "bought"}
+    gateways.wait_until(
+        "it is told what it waits for",
+        lambda: gateways.conditions(foo).get("CertificatesReady", {}).get("reason") == "CertificatesPending",
+    )
+    gateways.mark_certificates_ready(foo, certificate)
+    gateways.wait_until("its own Secret is used", lambda: served() == {f"harbor.{APEX}": certificate})
+    gateways.wait_until("nothing is pending", lambda: "CertificatesReady" not in gateways.conditions(foo))
+
+
 def test_child_namespaces_join_and_leave_by_their_labels(gateways: Gateways, foo: str) -> None:
     """The labels of a Namespace say which Gateway serves it and under which domain.
 

@@ -94,6 +94,10 @@ def test_one_match_covers_another(delegated: DelegatedMatch, wanted: DelegatedMa
         pytest.param({"path": {"value": "/a//"}}, id="two slashes at the end"),
         pytest.param({"path": {"type": "Exact", "value": "/a/.."}}, id="a parent segment at the end"),
         pytest.param({"path": {"value": "/a%2Fb"}}, id="an encoded slash"),
+        pytest.param({"path": {"value": "/a/%2e%2E/b"}}, id="an encoded parent segment"),
+        pytest.param({"path": {"value": "/a/.%2e"}}, id="a parent segment that is encoded in part"),
+        pytest.param({"path": {"value": "/a%5Cb"}}, id="an encoded backslash"),
+        pytest.param({"path": {"value": "/a\\..\\b"}}, id="a backslash"),
     ],
 )
 def test_paths_that_may_mean_several_things_are_refused(match: dict[str, Any]) -> None:
