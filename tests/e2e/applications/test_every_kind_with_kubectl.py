@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 
 from apiserver.meta.resource import Object
+from registry.names import GROUP
 from tests.application_definitions.samples import definition, definition_names, sample_spec
 from tests.e2e.support.applications import Applications
-from tests.e2e.support.clusters.cluster import GROUP_VERSION, ROOT, E2eCluster
+from tests.e2e.support.clusters.cluster import AGGREGATED_DISCOVERY, GROUP_VERSION, ROOT, E2eCluster
 
 API_VERSION = GROUP_VERSION.removeprefix("/apis/")
 
@@ -36,6 +37,15 @@ def test_kubectl_handles_every_kind(applications: Applications, cluster: E2eClus
         lines = cluster.kubectl(*command, "-f", "-", input=text).stdout.splitlines()
         return [line.partition("/")[2].partition(" ")[0] for line in lines]
 
+    def is_known_to_kubectl() -> bool:
+        """A kube-apiserver reads our discovery again once a minute."""
+        listed = client.get("/apis", headers={"Accept": AGGREGATED_DISCOVERY}).expect(200)["items"]
+        group = next(each for each in listed if each["metadata"].get("name") == GROUP)
+        known = {each["responseKind"]["kind"] for each in group["versions"][0]["resources"]}
+        return {each["kind"] for each in objects} <= known
+
+    client = cluster.client()
+    cluster.wait_until("kubectl finds every kind", is_known_to_kubectl)
     names = [each["metadata"]["name"] for each in objects]
     assert done("create") == names
     shown = cluster.kubectl("get", "-f", "-", "-o", "json", input=text).stdout
