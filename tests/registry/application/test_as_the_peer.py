@@ -15,6 +15,8 @@ from admission.cel.library.regex import matches
 from apiserver.meta.resource import Object
 from registry.application.convert import ReleaseDefaults, to_application, to_new_release
 from registry.application.definition import ApplicationDefinition, parse_definition
+from registry.tenant.convert import to_release, to_tenant
+from registry.tenant.release_settings import ReleaseSettings
 from tests.application_definitions.samples import definition, definition_names
 
 GOLDEN = {each["definition"]: each for each in json.loads((Path(__file__).parent / "golden" / "peer.json").read_text())}
@@ -47,3 +49,10 @@ def test_the_stored_release_is_that_of_the_peer(name: str) -> None:
 @pytest.mark.parametrize("name", definition_names())
 def test_the_shown_spec_is_that_of_the_peer(name: str) -> None:
     assert to_application(stored(name), parsed(name))["spec"] == GOLDEN[name]["shown"]
+
+
+def test_a_tenant_is_stored_and_shown_as_by_the_peer_although_it_has_a_conversion_of_its_own() -> None:
+    obj = {"metadata": METADATA, "spec": GOLDEN["tenant"]["spec"]}
+    release = to_release(obj, None, ReleaseSettings())
+    assert release == GOLDEN["tenant"]["release"]
+    assert to_tenant(release)["spec"] == GOLDEN["tenant"]["shown"]
