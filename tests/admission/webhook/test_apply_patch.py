@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from admission.webhook.admission_review import AdmissionResponse
 from admission.webhook.apply_patch import apply_patch, parse_patch_operations
 from admission.webhook.errors import CallFailed
 from apiserver.meta.errors import InternalError
-from apiserver.meta.resource import Object
+from apiserver.meta.resource import Object, Resource
 from registry.tenant.types import tenant_resource
 from tests.tenant_objects import tenant
 
@@ -18,10 +19,10 @@ _RESOURCE = tenant_resource()
 _TARGET = target_of(_RESOURCE)
 
 
-def _patched(*operations: dict[str, Any]) -> Object:
+def _patched(*operations: dict[str, Any], resource: Resource = _RESOURCE) -> Object:
     original = tenant("a", spec={"host": "x"})
     before = copy.deepcopy(original)
-    result = apply_patch(original, operations, _TARGET, _RESOURCE)
+    result = apply_patch(original, operations, _TARGET, resource)
     assert original == before
     return result
 
@@ -34,14 +35,22 @@ def _error_message(*operations: dict[str, Any]) -> str:
 
 
 def test_a_patched_object_is_pruned_and_defaulted() -> None:
+    """As of kinds whose schema is closed and has defaults."""
+    properties = {"etcd": {"type": "boolean"}, "monitoring": {"type": "boolean", "default": False}}
+    spec = {"type": "object", "properties": properties}
     result = _patched(
         {"op": "remove", "path": "/spec"},
         {"op": "add", "path": "/spec", "value": {"etcd": True, "unknown": 1}},
         {"op": "add", "path": "/other", "value": 1},
+        resource=replace(_RESOURCE, properties={"spec": spec}),
     )
-    assert result["spec"]["etcd"] is True
-    assert result["spec"]["monitoring"] is False
-    assert "unknown" not in result["spec"]
+    assert result["spec"] == {"etcd": True, "monitoring": False}
+    assert "other" not in result
+
+
+def test_a_patched_tenant_keeps_undocumented_keys_of_its_spec() -> None:
+    result = _patched({"op": "add", "path": "/spec/unknown", "value": 1}, {"op": "add", "path": "/other", "value": 1})
+    assert result["spec"] == {"host": "x", "unknown": 1}
     assert "other" not in result
 
 
