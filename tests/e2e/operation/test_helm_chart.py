@@ -136,6 +136,12 @@ def test_a_release_is_installed_upgraded_and_removed_and_leaves_what_others_use(
     cluster.helm_succeeds("rollback", "tenant-apiserver", "2")
     assert client.get(DEPLOYMENT).expect(200)["spec"]["replicas"] == 2
 
+    # no release without its server may keep the groups in discovery
+    cluster.helm_succeeds("upgrade", "tenant-apiserver", CHART, "--reuse-values", "--set=registration=none")
+    assert not cluster.serves(API_SERVICE)
+    cluster.helm_succeeds("rollback", "tenant-apiserver", "2")
+    assert cluster.serves(API_SERVICE)
+
     cluster.helm_succeeds("uninstall", "tenant-apiserver")
     assert not cluster.serves(API_SERVICE)
     wait_until("the Deployment is gone", lambda: not cluster.serves(DEPLOYMENT))
