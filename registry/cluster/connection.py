@@ -59,11 +59,11 @@ def open_session(transport: RESTClientObject, observe: RequestObserver) -> aioht
         connector=transport.pool_manager.connector,
         connector_owner=False,
         read_bufsize=_READ_BUFFER,
-        trace_configs=[tracing(observe)],
+        trace_configs=[_tracing(observe)],
     )
 
 
-def tracing(observe: RequestObserver) -> aiohttp.TraceConfig:
+def _tracing(observe: RequestObserver) -> aiohttp.TraceConfig:
     async def answered(_: object, __: object, params: aiohttp.TraceRequestEndParams) -> None:
         observe(params.method, params.url.authority, params.response.status)
 

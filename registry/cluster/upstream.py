@@ -17,7 +17,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from registry.cluster.client import HttpClusterClient, Refresh
-from registry.cluster.connection import RequestObserver, tracing
+from registry.cluster.connection import RequestObserver
 from registry.cluster.interface import ClusterUnreachable
 from registry.cluster.kubernetes_asyncio_shim import Configuration
 from registry.cluster.upgraded_connection import UpgradeAnswer, UpgradeProtocol
@@ -51,8 +51,9 @@ class UpstreamClient(HttpClusterClient):
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             read_bufsize=_READ_BUFFER,
-            trace_configs=[tracing(observe)],
         )
+        self._observe = observe
+        self._authority = URL(self._base).authority
         # aiohttp would send a PUT or a DELETE again on a connection that broke, though it may have been executed
         self._forwarding._retry_connection = False
 
@@ -80,7 +81,9 @@ class UpstreamClient(HttpClusterClient):
                 **self._options(_TIMEOUT),
             )
         except _FAILURES as e:
+            self._observe(method, self._authority, None)
             raise ClusterUnreachable from e
+        self._observe(method, self._authority, response.status)
         async with response:
             yield response
 
