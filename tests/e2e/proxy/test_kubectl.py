@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from tests.e2e.support.clusters.audit_log import own_requests_of_proxy
 from tests.e2e.support.clusters.cluster import E2eCluster
 from tests.e2e.support.clusters.kube import KubeCluster
 from tests.e2e.support.clusters.tenant_proxy import TenantProxy
 from tests.e2e.support.http.https_client import Client
+from tests.e2e.support.http.raw_tls import RawTls
 from tests.e2e.support.tenants import Tenants
 from tests.e2e.support.visibility import RbacObjects, user_subject
 
@@ -96,3 +101,19 @@ def test_the_account_of_the_proxy_asks_for_itself_only_reviews_and_watches(
     found = own_requests_of_proxy(kube.audit_log)
     assert found <= OWN_REQUESTS
     assert ("watch", "namespaces") in found
+
+
+@pytest.mark.parametrize(("method", "protocol"), [("POST", "SPDY/3.1"), ("GET", "websocket")])
+def test_an_upgrade_that_the_cluster_refuses_is_answered_in_its_words(
+    kube: KubeCluster, proxy: TenantProxy, unique: str, method: str, protocol: str
+) -> None:
+    """Over TLS to a real kube-apiserver."""
+    path = f"{NAMESPACES}/default/pods/{unique}/exec?command=sh&stdout=true"
+    lines = ["Connection: Upgrade", f"Upgrade: {protocol}", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: eA=="]
+    answers = []
+    for client in (proxy.client(unique), kube.client(unique)):
+        with RawTls(client) as connection:
+            connection.send_request_lines(method, path, *lines)
+            answers.append(connection.read_response().expect(403))
+    assert answers[0] == answers[1]
+    assert f'User \\"{unique}\\" cannot' in json.dumps(answers[0]["message"])
