@@ -58,7 +58,7 @@ def test_a_route_of_an_unlabelled_namespace_takes_no_hostname(tenants: Tenants, 
 def test_a_child_with_a_gateway_of_its_own_takes_no_room_on_that_of_its_parent(
     tenants: Tenants, gateways: Gateways
 ) -> None:
-    """Sixty certificates of the parent's ACME account, and all of its listeners, were its to take."""
+    """R-364: sixty certificates of the parent's ACME account, and all of its listeners, were its to take."""
     publisher = Publisher(tenants, gateways)
     greedy, greedy_host = publisher.create_child(gateway=True)
     heir, heir_host = publisher.create_child()

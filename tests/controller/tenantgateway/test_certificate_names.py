@@ -49,7 +49,7 @@ def test_a_wildcard_certificate_covers_one_label_below_its_names(
 
 @pytest.mark.parametrize("tenantgateway", [pytest.param(HTTP01, id="http01"), pytest.param(DNS01, id="dns01")])
 def test_every_listener_has_a_certificate_that_names_its_hostname(tenantgateway: TenantGateway) -> None:
-    """R-112, R-114, R-115, R-151, even with more children than one certificate holds (GW-18)."""
+    """R-112, R-114, R-115, R-151, R-357, even with more children than one certificate holds (GW-18)."""
     applications = [route("tenant-foo", f"r{n}", f"h{n}.example.org", f"x.c{n}.example.org") for n in range(70)]
     plan = planned(
         tenantgateway, *applications, inheriting=inheriting(*(f"c{number}.example.org" for number in range(70)))

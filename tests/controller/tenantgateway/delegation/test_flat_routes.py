@@ -42,6 +42,16 @@ def finance() -> Participant:
     return Participant(id=FINANCE, uid="uid-of-finance", parents=(WWW,), served=RULES)
 
 
+def test_a_rule_with_several_services_keeps_them_all_in_its_order_and_with_their_weights() -> None:
+    """R-351, R-355: rules and backends are neither sorted nor merged; Gateway API orders the matches."""
+    weighted = [{"name": name, "port": 80, "weight": weight} for name, weight in (("web", 9), ("canary", 1))]
+    rules = [{"matches": matching("/finance"), "backendRefs": weighted}, serving("/finance/reports")]
+    vertex = Participant(id=FINANCE, uid="uid-of-finance", parents=(WWW,), served=rules)
+    spec = render_flat_route(FlatRoute(root(), vertex), api_version=API_VERSION)["spec"]
+    assert [each["matches"] for each in spec["rules"]] == [each["matches"] for each in rules]
+    assert spec["rules"][0]["backendRefs"] == [{**each, "namespace": FINANCE.namespace} for each in weighted]
+
+
 @pytest.mark.parametrize(
     ("name", "flat"),
     [
