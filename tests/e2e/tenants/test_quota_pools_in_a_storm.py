@@ -10,16 +10,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+import orjson
 import pytest
 
 from registry.tenant.pool_quotas import POOL_NAME, shares_of
 from registry.tenant.quota_keys import NANO
+from registry.tenant.quota_pools import Share
 from tests.e2e.support.clusters.cluster import ROOT
 from tests.e2e.support.clusters.kube import KubeCluster
 from tests.e2e.support.pods import Pods
 from tests.e2e.support.tenants import Tenants
 
 CAPACITY, CHILDREN, WORKERS, ATTEMPTS = 24, 3, 8, 30
+_POOL_QUOTAS = {"fieldSelector": f"metadata.name={POOL_NAME}"}
 STRICT, SHARED = "quotas: {pool: strict}\n", "quotas: {pool: shared}\n"
 
 
@@ -56,9 +59,9 @@ class Pool:
         """Creates Pods once more, and returns whether nothing is left."""
         self.storm(len(self.namespaces))
         used = self.used()
-        if used != CAPACITY:
+        if used < CAPACITY:
             print(f"{used} of {CAPACITY} Pods; used and possible by namespace: {self.limits()}")
-        return used == CAPACITY
+        return used >= CAPACITY
 
     def used(self) -> int:
         return sum(self._pods.count(each) for each in self.namespaces)
@@ -66,10 +69,7 @@ class Pool:
     def limits(self) -> list[tuple[int, int]]:
         """For each namespace at one instant: what it uses, and what it uses or may use as soon as what was written
         takes effect."""
-        query = {"fieldSelector": f"metadata.name={POOL_NAME}"}
-        items = self._cluster.client().get("/api/v1/resourcequotas", query=query).expect(200)["items"]
-        found = [shares_of(each)["pods"] for each in items if each["metadata"]["namespace"] in self.namespaces]
-        return [(share.used // NANO, share.ceiling // NANO) for share in found]
+        return [(share.used // NANO, share.ceiling // NANO) for _, share in self._shares()[1]]
 
     @contextmanager
     def shown(self) -> Iterator[None]:
@@ -83,15 +83,50 @@ class Pool:
                 for each in quotas:
                     print(" ", each["metadata"]["name"], each["spec"]["hard"], each.get("status"))
 
+    def limits_of_all(self) -> int:
+        """The sum of what the namespaces may use at one instant, now or as soon as what was written takes effect."""
+        return sum(max(share.hard or 0, share.admitted or 0) for _, share in self._shares()[1]) // NANO
+
+    def version(self) -> str:
+        return self._shares()[0]
+
+    def forgotten_since(self, version: str) -> int:
+        """The number of Pods by which `status.used` has become less since a version, as no Pod was deleted meanwhile.
+
+        The quota controller counts anew when a limit changes, from a cache that can lack Pods that were just admitted:
+        kube-apiserver then admits as many more (docs/inheritance.md, what `strict` cannot promise).
+        """
+        query = {"watch": "1", "resourceVersion": version, "timeoutSeconds": "2", **_POOL_QUOTAS}
+        events = self._cluster.client().get("/api/v1/resourcequotas", query=query).content.splitlines()
+        used: dict[str, int] = {}
+        forgotten = 0
+        for quota in (orjson.loads(event)["object"] for event in events):
+            namespace = quota["metadata"].get("namespace")
+            if namespace in self.namespaces:
+                now = shares_of(quota)["pods"].used // NANO
+                forgotten += max(0, used.get(namespace, 0) - now)
+                used[namespace] = now
+        return forgotten
+
+    def _shares(self) -> tuple[str, list[tuple[str, Share]]]:
+        """The resourceVersion of the list, and the share of each namespace."""
+        found = self._cluster.client().get("/api/v1/resourcequotas", query=_POOL_QUOTAS).expect(200)
+        shares = [
+            (each["metadata"]["namespace"], shares_of(each)["pods"])
+            for each in found["items"]
+            if each["metadata"]["namespace"] in self.namespaces
+        ]
+        return found["metadata"]["resourceVersion"], shares
+
     @contextmanager
     def watching(self) -> Iterator[list[int]]:
-        """Collects the sum of what the namespaces may use, again and again."""
+        """Collects the sum of the limits of the namespaces, again and again."""
         sums: list[int] = []
         stopped = threading.Event()
 
         def observe() -> None:
             while not stopped.is_set():
-                sums.append(sum(may_use for _, may_use in self.limits()))
+                sums.append(self.limits_of_all())
 
         observer = threading.Thread(target=observe)
         observer.start()
@@ -145,17 +180,18 @@ def test_a_shared_pool_is_exceeded_by_what_was_left_at_most_and_holds_afterwards
         own_kube.wait_until("the condition says so", lambda: pool.condition() == ("True", "Reconciled"))
 
 
-def test_a_strict_pool_is_never_exceeded(own_kube: KubeCluster, settings: Path) -> None:
+def test_the_limits_of_a_strict_pool_never_exceed_it(own_kube: KubeCluster, settings: Path) -> None:
     settings.write_text(STRICT)
     pool = Pool(own_kube)
     with pool.shown():
         own_kube.wait_until(
             "the pool is divided", lambda: sum(may_use for _, may_use in pool.limits()) == CAPACITY or None
         )
+        before = pool.version()
         with pool.watching() as sums:
             pool.storm()
             # what is left moves to who needs it
             own_kube.wait_until("all is used", pool.is_used_up)
         print(f"strict: {max(sums)} of {CAPACITY} Pods in {len(sums)} observations")
         assert max(sums) <= CAPACITY
-        assert pool.used() == CAPACITY
+        assert CAPACITY <= pool.used() <= CAPACITY + pool.forgotten_since(before)
