@@ -47,24 +47,31 @@ def main() -> None:
             from tenant_apiserver.render import render
 
             raise SystemExit(render(options))
+        case PreflightOptions() | BackOptions() | MoveOptions() | UninstallOptions():
+            raise SystemExit(_run_lifecycle_command(options))
+        case _:
+            print(f"tenant-apiserver {__version__}")
+
+
+def _run_lifecycle_command(options: PreflightOptions | BackOptions | MoveOptions | UninstallOptions) -> int:
+    """Runs a command of docs/live-cozystack.md. Returns its exit status."""
+    match options:
         case PreflightOptions():
             from tenant_apiserver.lifecycle.preflight import preflight
 
-            raise SystemExit(preflight(options))
+            return preflight(options)
         case BackOptions():
             from tenant_apiserver.lifecycle.back import back
 
-            raise SystemExit(back(options))
+            return back(options)
         case MoveOptions():
             from tenant_apiserver.lifecycle.move import replace
 
-            raise SystemExit(replace(options))
+            return replace(options)
         case UninstallOptions():
             from tenant_apiserver.lifecycle.uninstall import uninstall
 
-            raise SystemExit(uninstall(options))
-        case _:
-            print(f"tenant-apiserver {__version__}")
+            return uninstall(options)
 
 
 if __name__ == "__main__":

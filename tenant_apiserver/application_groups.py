@@ -10,7 +10,7 @@ from apiserver.server.healthz import READINESS
 from registry.application.kinds import ServedApplication
 from registry.names import GROUP, VERSION
 from tenant_apiserver.process import Process, ServedGroupVersion, install_groups
-from tenant_apiserver.wiring.applications import ApplicationApi
+from tenant_apiserver.wiring.applications.api import ApplicationApi
 
 
 class InstalledApplications:

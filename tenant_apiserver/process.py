@@ -123,9 +123,15 @@ def build_application(
             cors_allowed_origins=cors_allowed_origins,
         )
     )
+    return build_app(_api(process, groups, authorizer, responders), filters)
+
+
+def _api(
+    process: Process, groups: InstalledGroups, authorizer: Authorizer, more_responders: Sequence[Responder]
+) -> Api:
     discovery, openapi, version = groups.discovery, groups.openapi, Version(f"tenant-apiserver-{__version__}")
     health, metrics = process.health, process.metrics
-    api = Api(
+    return Api(
         endpoints=groups.endpoints,
         responders=(
             partial(health.respond, authorizer=authorizer),
@@ -133,11 +139,10 @@ def build_application(
             openapi.respond,
             version.respond,
             metrics.respond,
-            *responders,
+            *more_responders,
         ),
         paths=lambda: sorted({*health.paths(), *discovery.paths(), *openapi.paths(), *version.paths(), "/metrics"}),
     )
-    return build_app(api, filters)
 
 
 def add_checks(process: Process, informers: Sequence[Informer]) -> None:

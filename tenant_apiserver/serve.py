@@ -73,7 +73,7 @@ from tenant_apiserver.process import (
 )
 from tenant_apiserver.start_log import StartLog
 from tenant_apiserver.state_metrics import export_state
-from tenant_apiserver.wiring.applications import ApplicationApi, ApplicationApiConfig, release_defaults
+from tenant_apiserver.wiring.applications.api import ApplicationApi, ApplicationApiConfig, release_defaults
 from tenant_apiserver.wiring.claims import Replica
 from tenant_apiserver.wiring.cluster_admission import ClusterAdmission
 from tenant_apiserver.wiring.controllers import ControllerContext, Controllers

@@ -66,7 +66,7 @@ from tenant_apiserver.process import (
     tenant_groups,
 )
 from tenant_apiserver.standalone_groups import StandaloneGroups
-from tenant_apiserver.wiring.applications import ApplicationApi, ApplicationApiConfig, release_defaults
+from tenant_apiserver.wiring.applications.api import ApplicationApi, ApplicationApiConfig, release_defaults
 from tenant_apiserver.wiring.cluster_admission import ClusterAdmission
 from tenant_apiserver.wiring.controllers import ControllerContext, Controllers
 from tenant_apiserver.wiring.isolation import own_networks
@@ -176,8 +176,7 @@ class _Server:
         groups = StandaloneGroups(process, embedded, admission, authorizer, served, applications)
         controllers = self._build_controllers(client, tenants, applications)
         audit = open_audit_log(options.audit_log_path, metrics)
-        certificate, tls = await self._tls()
-        certificates = self._certificates()
+        (certificate, tls), certificates = await self._tls(), self._certificates()
         app = build_application(
             process,
             groups=groups.installed,

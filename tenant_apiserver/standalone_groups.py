@@ -20,7 +20,7 @@ from registry.embedded.api_groups import StoredGroupVersion
 from registry.embedded.cluster import EmbeddedCluster
 from tenant_apiserver.application_groups import InstalledApplications
 from tenant_apiserver.process import Process, ServedGroupVersion, admission_observer, install_groups, installed
-from tenant_apiserver.wiring.applications import ApplicationApi
+from tenant_apiserver.wiring.applications.api import ApplicationApi
 from tenant_apiserver.wiring.cluster_admission import ClusterAdmission
 from tenant_apiserver.wiring.policies import equivalents_of
 

@@ -54,39 +54,33 @@ def plan(
     `current` is the existing Gateway, `sets` are its ListenerSets: the hostnames that they serve stay there. Unless
     it is `permitted` to use the Secret of another namespace that the spec names, and until the Gateway's controller can
     use it, certificates stay as they are. What is served with another certificate keeps it until the next `is_issued`.
-    With HTTP-01, no namespace has more hostnames than `budgets_of` it allows.
-    With `shared_hostnames`, namespaces of the platform may share one by disjoint paths.
+    `budgets_of` limits namespaces with HTTP-01. With `shared_hostnames`, those of the platform share by disjoint paths.
     """
     apex = canonical_host(gateway.apex)
-    omitted: list[OmittedHostname] = []
-    passthrough = _passthrough(gateway, apex, omitted)
+    passthrough = _passthrough(gateway, apex, omitted := list[OmittedHostname]())
     claiming = _claiming_routes(gateway, apex, passthrough, routes, omitted)
     ownership = _resolve_ownership(claiming, passthrough, shared=shared_hostnames)
+    owned = _owned_hostnames(claiming, ownership)
     served = layout.served_hostnames(current, sets)
     trying = trial(gateway, current) if permitted else NO_TRIAL
     secrets = ServedSecrets(current, sets, is_issued)
+    wanted = partial(_is_wanted, apex, ownership)
     if problems := host_errors(apex):
         omitted.append(OmittedHostname(apex, UNSUPPORTED_VALUE, f'spec.apex "{apex}" {"; ".join(problems)}'))
         laid_out = layout.per_hostname(gateway, {}, {}, served, sets=sets)
     elif gateway.cert_mode == "http01":
-        owned = _owned_hostnames(claiming, ownership)
-        laid_out = layout.per_hostname(gateway, passthrough, _best_routes(owned), served, budgets_of, sets)
-        laid_out = laid_out.hold(secrets.hold)
+        best = _best_routes(owned)
+        laid_out = layout.per_hostname(gateway, passthrough, best, served, budgets_of, sets).hold(secrets.hold)
         omitted += _dropped_of_routes(owned, laid_out)
     elif not permitted or trying.reason:
-        wanted = partial(_is_wanted, apex, ownership)
         laid_out = layout.unchanged(gateway, passthrough, current, wanted, sets, trying.listeners)
     else:
-        children = _children(apex, inheriting, omitted)
-        laid_out = layout.wildcards(gateway, apex, passthrough, children, served, sets)
-        omitted += _omitted_children(children, laid_out)
-        omitted += _outside_certificate(_owned_hostnames(claiming, ownership), laid_out)
-        omitted += _dropped((apex, WILDCARD + apex), laid_out)
+        laid_out = _wildcards(gateway, apex, passthrough, inheriting, owned, served, sets, omitted)
         if any(secrets.outlast(each.name) for each in laid_out.certificates):
-            kept = layout.unchanged(gateway, passthrough, current, partial(_is_wanted, apex, ownership), sets)
+            kept = layout.unchanged(gateway, passthrough, current, wanted, sets)
             laid_out = replace(kept, certificates=laid_out.certificates)
     omitted += _dropped(passthrough, laid_out)
-    omitted += detached_hostnames(gateway, claiming, _owned_hostnames(claiming, ownership), laid_out)
+    omitted += detached_hostnames(gateway, claiming, owned, laid_out)
     return _assemble(laid_out, ownership, omitted, _plaintext(gateway, routes), trying)
 
 
@@ -199,6 +193,25 @@ def _children(
         elif host and host != apex:
             children.setdefault(host, []).append(child.namespace)
     return children
+
+
+def _wildcards(
+    gateway: TenantGateway,
+    apex: str,
+    passthrough: Mapping[str, str],
+    inheriting: Sequence[InheritingNamespace],
+    owned: Sequence[tuple[str, RouteId]],
+    served: frozenset[str],
+    sets: ExistingSets,
+    omitted: list[OmittedHostname],
+) -> layout.Layout:
+    """Listeners for the apex and the domains of its children, with one certificate. Adds what they leave out."""
+    children = _children(apex, inheriting, omitted)
+    laid_out = layout.wildcards(gateway, apex, passthrough, children, served, sets)
+    omitted += _omitted_children(children, laid_out)
+    omitted += _outside_certificate(owned, laid_out)
+    omitted += _dropped((apex, WILDCARD + apex), laid_out)
+    return laid_out
 
 
 def _omitted_children(children: Mapping[str, Sequence[str]], laid_out: layout.Layout) -> list[OmittedHostname]:

@@ -8,7 +8,7 @@ from apiserver.authorization.authorizer import AccessAttributes, Authorizer, Dec
 from apiserver.metrics import Metrics
 from controller.platform.settings import PlatformSettings, ReloadableSettings
 from tenant_apiserver.process import admission_observer, projection_groups, tenant_groups
-from tenant_apiserver.wiring.applications import ApplicationApiConfig
+from tenant_apiserver.wiring.applications.api import ApplicationApiConfig
 from tenant_apiserver.wiring.policies import DiscoverableCluster
 from tenant_apiserver.wiring.projections import ProjectionApi
 from tenant_apiserver.wiring.tenant_api import TenantApiConfig, tenant_api

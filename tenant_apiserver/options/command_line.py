@@ -1,7 +1,5 @@
-"""Parses the command line. Every flag has an environment variable. An invalid value ends with one line and status 2.
-
-Flags have the names that Kubernetes' own servers use. A flag that was renamed still works under its old name.
-"""
+"""Parses the command line. Every flag has an environment variable, and the name that Kubernetes' own servers use; one
+that was renamed works under its old name, too. An invalid value ends with one line and status 2."""
 
 from __future__ import annotations
 
@@ -386,7 +384,7 @@ def _inconsistency(options: Options) -> str:
             return "--tls-cert-file and --tls-private-key-file must be set together"
         if options.requestheader_allowed_names and options.requestheader_client_ca_file is None:
             return "--requestheader-allowed-names needs --requestheader-client-ca-file"
-        if options.shadow and options.tls_cert_file is None and options.cert_dir is None:
+        if options.shadow and not (options.tls_cert_file or options.cert_dir):
             return "--shadow needs --cert-dir or --tls-cert-file: it stores no certificate in the cluster"
     if isinstance(options, ProxyOptions):
         return options.inconsistency

@@ -29,8 +29,8 @@ from registry.cluster.informer import Informer
 from registry.cluster.informer_factory import InformerFactory
 from registry.cluster.interface import ClusterClient
 from registry.tenantgateway.types import GROUP as GATEWAYS
-from tenant_apiserver.wiring.application_controllers import application_controllers
-from tenant_apiserver.wiring.applications import ApplicationApi
+from tenant_apiserver.wiring.applications.api import ApplicationApi
+from tenant_apiserver.wiring.applications.controllers import application_controllers
 from tenant_apiserver.wiring.gateway_controller import NAME as TENANT_GATEWAY
 from tenant_apiserver.wiring.gateway_controller import GatewayControllers
 from tenant_apiserver.wiring.platform_routes import platform_route_controller

@@ -38,7 +38,7 @@ from registry.tenantmodule.convert import (
 )
 from registry.tenantsecret.convert import SECRET_SELECTOR, SecretConversion, to_identity, trim_secret
 from registry.tenantsecret.strategy import TenantSecretStrategy
-from tenant_apiserver.wiring.applications import ApplicationApiConfig
+from tenant_apiserver.wiring.applications.api import ApplicationApiConfig
 from tenant_apiserver.wiring.options import OptionSources, options
 from tenant_apiserver.wiring.owner_references import DiscoveredKinds
 from tenant_apiserver.wiring.releases import MODULES

@@ -46,7 +46,8 @@ def hostname_matches(pattern: str, host: str) -> bool:
 def _domain_facts(known: KnownHost) -> list[Fact]:
     """Whether the host is in the domain of the Tenant, and not in that of another one."""
     tenant, owner = known.tenant, known.owner
-    if within(tenant.host, known.host) and owner is None:
+    inside = within(tenant.host, known.host)
+    if inside and owner is None:
         return [
             Fact(
                 object=tenant_object(tenant, "status.host"),
@@ -70,29 +71,31 @@ def _domain_facts(known: KnownHost) -> list[Fact]:
                 f"--tenant {owner.key.name} -n {owner.key.namespace}",
             )
         )
-    if not within(tenant.host, known.host):
-        domain = tenant.host or "its domain"
-        found.append(
-            Fact(
-                object=tenant_object(tenant, "status.host"),
-                status="False",
-                value=tenant.host or None,
-                rule="A tenant serves its domain and the names below it.",
-                link=_GATEWAYS,
-                message=f"{known.host} is not below {domain}",
-                remedy=f"use a name below {domain}, or {_host_remedy(known)}",
-            )
-        )
-        found.append(
-            Fact(
-                object=tenant_object(tenant, "spec.host"),
-                status="True",
-                value="you may set it" if known.may_set_host else "you may not set it",
-                rule=_HOST_POLICY,
-                link=_SPEC,
-            )
-        )
-    return found
+    return found if inside else [*found, *_outside_facts(known)]
+
+
+def _outside_facts(known: KnownHost) -> list[Fact]:
+    """The domain that the host is not in, and who may change it."""
+    tenant = known.tenant
+    domain = tenant.host or "its domain"
+    return [
+        Fact(
+            object=tenant_object(tenant, "status.host"),
+            status="False",
+            value=tenant.host or None,
+            rule="A tenant serves its domain and the names below it.",
+            link=_GATEWAYS,
+            message=f"{known.host} is not below {domain}",
+            remedy=f"use a name below {domain}, or {_host_remedy(known)}",
+        ),
+        Fact(
+            object=tenant_object(tenant, "spec.host"),
+            status="True",
+            value="you may set it" if known.may_set_host else "you may not set it",
+            rule=_HOST_POLICY,
+            link=_SPEC,
+        ),
+    ]
 
 
 def _host_remedy(known: KnownHost) -> str:

@@ -19,7 +19,7 @@ from tenant_apiserver.options.command_line import (
 from tenant_apiserver.options.flag_values import CONTROLLERS
 from tenant_apiserver.options.lifecycle import BackOptions, MoveOptions, PreflightOptions, UninstallOptions
 from tenant_apiserver.serve import serve as run_server
-from tenant_apiserver.wiring.applications import release_defaults
+from tenant_apiserver.wiring.applications.api import release_defaults
 
 
 def serve(*arguments: str, **environment: str) -> ServeOptions:

@@ -31,8 +31,8 @@ from registry.cluster.interface import (
     ClusterResource,
     NotServed,
 )
-from tenant_apiserver.wiring.application_controllers import application_controllers
-from tenant_apiserver.wiring.applications import ApplicationApi, ApplicationApiConfig
+from tenant_apiserver.wiring.applications.api import ApplicationApi, ApplicationApiConfig
+from tenant_apiserver.wiring.applications.controllers import application_controllers
 from tenant_apiserver.wiring.releases import watch_releases
 from tenant_apiserver.wiring.visibility import by_rbac
 from tests.fake_cluster import FakeCluster

@@ -18,7 +18,7 @@ from apiserver.metrics import Metrics
 from apiserver.storage.watch_cache import WatchCache
 from registry.cluster.informer import Informer
 from registry.cluster.interface import NAMESPACES, SECRETS, ClusterResource
-from tenant_apiserver.wiring.applications import ApplicationApiConfig
+from tenant_apiserver.wiring.applications.api import ApplicationApiConfig
 from tenant_apiserver.wiring.projections import ProjectionApi
 from tenant_apiserver.wiring.releases import watch_releases
 from tenant_apiserver.wiring.visibility import by_rbac

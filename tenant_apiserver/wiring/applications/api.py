@@ -35,7 +35,7 @@ from registry.cluster.interface import APPLICATIONDEFINITIONS, CONFIGMAPS, Clust
 from registry.names import GROUP
 from registry.tenant.release_settings import ReleaseSettings
 from tenant_apiserver.options.command_line import CommonOptions
-from tenant_apiserver.wiring.application_reports import ApplicationCollector, ApplicationReports
+from tenant_apiserver.wiring.applications.reports import ApplicationCollector, ApplicationReports
 from tenant_apiserver.wiring.owner_references import DiscoveredKinds
 from tenant_apiserver.wiring.policies import DiscoverableCluster
 from tenant_apiserver.wiring.releases import APPLICATIONS

@@ -15,7 +15,7 @@ from controller.tenant.workloads_ready_step import WORKLOADMONITORS
 from registry.application.kept_forms import NAME as KEPT_FORMS
 from registry.cluster.informer_factory import InformerFactory
 from registry.cluster.interface import ClusterResource
-from tenant_apiserver.wiring.applications import ApplicationApi
+from tenant_apiserver.wiring.applications.api import ApplicationApi
 
 _KEPT_FORMS, _WORKLOADS = "application-kinds", "application-workloads"
 

@@ -1,0 +1,1 @@
+"""Wires the API, the controllers and the reports of applications."""
