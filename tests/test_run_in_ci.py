@@ -50,13 +50,15 @@ class Runs:
     ("runs", "status"),
     [
         pytest.param(Runs((0, ())), 0, id="all pass"),
-        pytest.param(Runs((1, ["a"]), (0, ())), 0, id="an unstable test"),
-        pytest.param(Runs((1, ["a", "b"]), (1, ["b"])), 1, id="one fails twice"),
-        pytest.param(Runs((1, [str(each) for each in range(MOST_FAILURES + 1)])), 1, id="too many"),
+        pytest.param(Runs((1, ["t::a"]), (0, ())), 0, id="an unstable test"),
+        pytest.param(Runs((1, ["t::a", "t::b"]), (1, ["t::b"])), 1, id="one fails twice"),
+        pytest.param(Runs((1, [f"t::{each}" for each in range(MOST_FAILURES + 1)])), 1, id="too many"),
         pytest.param(Runs((1, ())), 1, id="a failure that is no test's"),
-        pytest.param(Runs((2, ["a"])), 2, id="an interrupted run"),
-        pytest.param(Runs((3, ["a"])), 3, id="an internal error"),
-        pytest.param(Runs((1, ["a"]), (5, ["a"])), 5, id="the test is not found again"),
+        pytest.param(Runs((1, ["test_a.py"])), 1, id="a file that cannot be collected"),
+        pytest.param(Runs((1, ["test_a.py::test_a", "gw1"])), 1, id="processes that collect different tests"),
+        pytest.param(Runs((2, ["t::a"])), 2, id="an interrupted run"),
+        pytest.param(Runs((3, ["t::a"])), 3, id="an internal error"),
+        pytest.param(Runs((1, ["t::a"]), (5, ["t::a"])), 5, id="the test is not found again"),
     ],
 )
 def test_only_a_few_failed_tests_run_once_more(runs: Runs, status: int) -> None:

@@ -80,6 +80,7 @@ def own(applications: Applications, unique: str) -> Iterator[Object]:
     obj["spec"]["release"]["prefix"] = f"{unique}-"
     yield obj
     applications.client.request("DELETE", f"{DEFINITIONS}/{unique}")
+    applications.wait_until_gone(obj["spec"]["application"]["plural"])
 
 
 def _discovered(cluster: E2eCluster) -> set[str]:

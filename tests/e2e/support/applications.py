@@ -40,9 +40,19 @@ class Applications:
             self.cluster.wait_until_served(self.path(definition(name)["spec"]["application"]["plural"]))
 
     def remove(self) -> None:
-        """Deletes the definitions, so that other tests see Tenants only."""
+        """Deletes the definitions, and waits until their kinds are no longer served.
+
+        The aggregated discovery of a kube-apiserver may still list them for up to a minute.
+        """
         for name in definition_names():
             self.client.request("DELETE", f"{DEFINITIONS}/{name}")
+        for name in definition_names():
+            if name != "tenant":
+                self.wait_until_gone(definition(name)["spec"]["application"]["plural"])
+
+    def wait_until_gone(self, plural: str) -> None:
+        path = self.path(plural)
+        self.cluster.wait_until(f"{path} is no longer served", lambda: self.client.get(path).status == 404)
 
     def put_definition(self, obj: Object) -> None:
         """Creates a definition, if it is not there yet."""
