@@ -40,8 +40,12 @@ def test_a_disturbed_run_does_not_count(clock: Clock) -> None:
 
 
 def test_measuring_ends_when_the_bound_holds(clock: Clock) -> None:
-    cpu_time.least_ratio(clock.work(9, 3), clock.work(1), below=5)
-    assert clock.now == 9 + 3 + 2 * 1
+    cpu_time.least_ratio(clock.work(9, 9, 9, 3), clock.work(1), below=5)
+    assert clock.now == 9 + 9 + 9 + 3 + 4 * 1
+
+
+def test_a_disturbed_baseline_does_not_count(clock: Clock) -> None:
+    assert cpu_time.least_ratio(clock.work(9), clock.work(5, 1), below=5) == 9
 
 
 def test_work_that_takes_too_long_is_never_below_the_bound(clock: Clock) -> None:
