@@ -90,8 +90,14 @@ class Forwarder:
 
 
 def _target(context: RequestContext) -> str:
-    """The path and query as the client escaped them. Raises BadRequest."""
+    """The path and query as the client escaped them. Raises BadRequest, also for targets without a path: `*` would
+    become a part of the address of the cluster, and CONNECT ask it for a tunnel."""
     target = request_target(context.http)
+    if target[:1] in ("", "?"):
+        # of an absolute-form target, which need not have a path
+        target = f"/{target}"
+    if context.http.method == "CONNECT" or not target.startswith("/"):
+        raise BadRequest("the target of the request has no path")
     if context.info.malformed or "#" in target or not target.isascii() or not target.isprintable() or " " in target:
         raise BadRequest("the target of the request has an invalid character or escape")
     return target

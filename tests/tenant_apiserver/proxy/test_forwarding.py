@@ -93,6 +93,33 @@ async def test_headers_that_connection_names_are_not_forwarded(proxy: RunningPro
     assert request.values("host") != ["x"]
 
 
+@pytest.mark.parametrize("upgrade", [(), ("Connection: Upgrade", "Upgrade: websocket")], ids=["plain", "upgrade"])
+@pytest.mark.parametrize(
+    ("first", "target"),
+    [
+        ("GET http://evil.example.org/api?x=y HTTP/1.1", "/api?x=y"),
+        ("GET http://evil.example.org HTTP/1.1", "/"),
+        ("GET http://evil.example.org?x=@y HTTP/1.1", "/?x=@y"),
+    ],
+)
+async def test_the_host_of_a_target_is_not_forwarded(
+    proxy: RunningProxy, first: str, target: str, upgrade: tuple[str, ...]
+) -> None:
+    reader, writer = await proxy.send(first, "Host: x", *upgrade)
+    await reader.readuntil(b"\r\n")
+    writer.close()
+    assert [each.target for each in proxy.upstream.forwarded] == [target]
+
+
+@pytest.mark.parametrize("first", ["OPTIONS * HTTP/1.1", "CONNECT evil.example.org:443 HTTP/1.1"])
+async def test_a_target_without_a_path_is_not_forwarded(proxy: RunningProxy, first: str) -> None:
+    """`*` would become a part of the address of the cluster, and CONNECT ask the cluster for a tunnel."""
+    reader, writer = await proxy.send(first, "Host: x")
+    assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 400")
+    writer.close()
+    assert proxy.upstream.forwarded == []
+
+
 @pytest.mark.parametrize("group", ["system:masters", "system:nodes"])
 async def test_privileged_callers_are_refused(tmp_path: Path, group: str) -> None:
     pair = user_certificate("root", "dev", group)
