@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import io
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, cast
@@ -20,6 +21,8 @@ _MAX_HEAD: Final = 256 * 1024
 # of a refusal, which is a Status or a page of an application behind services/proxy
 _MAX_BODY: Final = 1024 * 1024
 _SWITCHED: Final = 101
+# such as 103 Early Hints: the answer follows
+_INTERIM: Final = re.compile(rb"HTTP/1\.[01] 1(?!01)\d\d\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +77,8 @@ class UpgradeProtocol(asyncio.Protocol):
         return answer
 
     async def _answer(self) -> UpgradeAnswer:
-        while (end := self._received.find(b"\r\n\r\n")) < 0:
-            if self._ended or len(self._received) > _MAX_HEAD:
-                raise OSError("the answer to an upgrade is no HTTP response")
-            await self._more()
+        while _INTERIM.match(self._received[: (end := await self._end_of_head())]):
+            del self._received[: end + 4]
         head = _parse(bytes(self._received[: end + 4]))
         headers = CIMultiDict(head.getheaders())
         if head.status == _SWITCHED:
@@ -92,6 +93,13 @@ class UpgradeProtocol(asyncio.Protocol):
         with suppress(http.client.IncompleteRead):
             return UpgradeAnswer(head.status, head.reason, headers, _parse(bytes(self._received)).read())
         raise OSError("the connection broke in the middle of the refusal of an upgrade")
+
+    async def _end_of_head(self) -> int:
+        while (end := self._received.find(b"\r\n\r\n")) < 0:
+            if self._ended or len(self._received) > _MAX_HEAD:
+                raise OSError("the answer to an upgrade is no HTTP response")
+            await self._more()
+        return end
 
     def _is_complete(self, start: int, headers: CIMultiDict[str]) -> bool:
         if self._ended:

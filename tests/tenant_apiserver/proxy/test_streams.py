@@ -87,6 +87,17 @@ async def test_a_refused_upgrade_stays_http(proxy: RunningProxy) -> None:
     assert [each.values("impersonate-user") for each in proxy.upstream.forwarded] == [["alice"], ["alice"]]
 
 
+async def test_an_interim_response_to_an_upgrade_is_not_its_answer(proxy: RunningProxy) -> None:
+    proxy.upstream.refusal = (
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+        b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno"
+    )
+    reader, writer = await proxy.send(f"GET {EXEC} HTTP/1.1", "Host: x", "Connection: Upgrade", "Upgrade: websocket")
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 403")
+    assert await reader.readexactly(2) == b"no"
+    writer.close()
+
+
 async def test_a_refusal_in_chunks_is_read_to_its_end(proxy: RunningProxy) -> None:
     proxy.upstream.refusal = b"HTTP/1.1 400 Bad Request\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nno!\r\n0\r\n\r\n"
     reader, writer = await proxy.send(
