@@ -10,6 +10,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
+from urllib.parse import unquote
 
 import aiohttp
 from aiohttp import ClientResponse, ClientTimeout
@@ -54,8 +55,15 @@ class UpstreamClient(HttpClusterClient):
         )
         self._observe = observe
         self._authority = URL(self._base).authority
+        self._has_path = URL(self._base).raw_path.strip("/") != ""
         # aiohttp would send a PUT or a DELETE again on a connection that broke, though it may have been executed
         self._forwarding._retry_connection = False
+
+    def is_left_by(self, target: str) -> bool:
+        """True for a target that leads out of the path of the cluster's address, if that has one: what is beside it, on
+        the same server, may not know impersonation, and would serve the request with the rights of this process."""
+        segments = unquote(target.partition("?")[0]).replace("\\", "/").split("/")
+        return self._has_path and any(unquote(each) in (".", "..") for each in segments)
 
     async def close(self) -> None:
         await self._forwarding.close()

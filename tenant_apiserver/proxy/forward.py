@@ -40,6 +40,8 @@ class Forwarder:
         """Raises BadRequest for a target that cannot be forwarded, ServiceUnavailable if the cluster is gone, and a 403
         for an identity that cannot."""
         target, headers = _target(context), _headers(context)
+        if self._upstream.is_left_by(target):
+            raise BadRequest("the target of the request leads out of the cluster's path")
         if protocol := requested_upgrade(context.http.headers):
             headers["Connection"], headers["Upgrade"] = "Upgrade", protocol
             return await switch_protocols(context, self._upstream, target, headers)

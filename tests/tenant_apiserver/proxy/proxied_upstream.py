@@ -140,10 +140,12 @@ async def _no_answer(context: RequestContext) -> Handler | None:
 
 
 @asynccontextmanager
-async def proxied_upstream(directory: Path, *flags: str, own_account: str = OWN_ACCOUNT) -> AsyncIterator[RunningProxy]:
+async def proxied_upstream(
+    directory: Path, *flags: str, own_account: str = OWN_ACCOUNT, base_path: str = ""
+) -> AsyncIterator[RunningProxy]:
     upstream = RecordingUpstream()
     server = await asyncio.start_server(upstream.accept, "127.0.0.1", 0)
-    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{base_path}"
     client = UpstreamClient(Configuration(host=address))
     certificates = ClientCertificateAuthenticator(
         peers=PeerCertificates(), verifier=CertificateVerifier(lambda: CLIENT_CA.certificate)

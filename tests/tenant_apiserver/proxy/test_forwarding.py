@@ -120,6 +120,21 @@ async def test_a_target_without_a_path_is_not_forwarded(proxy: RunningProxy, fir
     assert proxy.upstream.forwarded == []
 
 
+@pytest.mark.parametrize(
+    "target", ["/../../v3/users", "/api/%2e%2E/../../v3", "/..%2f../v3", "/%252e%252e/v3", "/..\\v3"]
+)
+async def test_no_target_leads_out_of_the_path_of_the_cluster(tmp_path: Path, target: str) -> None:
+    """What is beside a cluster behind a path, as in `https://host/k8s/clusters/a`, may not know impersonation."""
+    async with proxied_upstream(tmp_path, base_path="/k8s/a") as proxy:
+        for upgrade in ((), ("Connection: Upgrade", "Upgrade: websocket")):
+            reader, writer = await proxy.send(f"GET {target} HTTP/1.1", "Host: x", *upgrade)
+            assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 400")
+            writer.close()
+        async with proxy.session() as session:
+            assert (await session.get("/api/v1/x..y?a=/../b")).status == 200
+        assert [each.target for each in proxy.upstream.forwarded] == ["/k8s/a/api/v1/x..y?a=/../b"]
+
+
 @pytest.mark.parametrize("group", ["system:masters", "system:nodes"])
 async def test_privileged_callers_are_refused(tmp_path: Path, group: str) -> None:
     pair = user_certificate("root", "dev", group)
