@@ -178,9 +178,9 @@ def test_a_wildcard_secret_of_another_namespace_needs_a_grant_there(gateways: Ga
 
 
 def test_the_example_of_a_wildcard_secret_is_served(gateways: Gateways) -> None:
-    """examples/wildcard-secret.yaml, in namespaces of the test's own."""
+    """examples/certificates/wildcard-secret.yaml, in namespaces of the test's own."""
     vault, owner = gateways.create_namespace("vault"), gateways.create_owner("tenant-wildcard", APEX)
-    text = (EXAMPLES / "wildcard-secret.yaml").read_text().replace("example.org", APEX)
+    text = (EXAMPLES / "certificates" / "wildcard-secret.yaml").read_text().replace("example.org", APEX)
     text = text.replace("namespace: certificates", f"namespace: {vault}").replace("tenant-root", owner)
     gateways.cluster.kubectl("apply", "-f", "-", input=text)
     gateways.wait_until("the wildcard is served", lambda: gateways.has_listeners(owner, APEX, f"*.{APEX}"))

@@ -289,14 +289,14 @@ def test_the_status_follows_the_gateway_and_each_certificate(gateways: Gateways,
     assert [each["name"] for each in status["listeners"]] == ["http", "https-harbor-760d5a8a"]
     gateways.patch("tenantgateways", foo, "cozystack", {"spec": DNS01})
     gateways.wait_until(
+        "the wildcard certificate is not ready", lambda: gateways.ready_reason(foo) == "CertificatesNotReady"
+    )
+    gateways.mark_certificates_ready(foo, "cozystack-gateway-tls")
+    gateways.wait_until(
         "the new listeners are not ready",
         lambda: gateways.ready_reason(foo) in ("GatewayNotAccepted", "ListenersNotReady"),
     )
     gateways.mark_gateway_programmed(foo)
-    gateways.wait_until(
-        "the wildcard certificate is not ready", lambda: gateways.ready_reason(foo) == "CertificatesNotReady"
-    )
-    gateways.mark_certificates_ready(foo)
     gateways.wait_until("the TenantGateway is ready", lambda: gateways.ready_reason(foo) == "Reconciled")
 
 
