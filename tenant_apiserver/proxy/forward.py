@@ -23,6 +23,8 @@ _SMALL: Final = 64 * 1024
 _RETRY_SECONDS: Final = 1
 _BODILESS: Final = frozenset({"GET", "HEAD"})
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
+# in the message of kube-apiserver's Status, in any encoding of it
+_IMPERSONATION_REFUSED: Final = b" cannot impersonate resource "
 
 OwnAnswer = Callable[[RequestContext], Awaitable[Handler | None]]
 """Returns the handler of a request that the cluster has refused with a 403, None if the refusal stands."""
@@ -63,16 +65,25 @@ class Forwarder:
         for _ in range(attempts):
             async with self._exchange(context, target, headers, body) as response:
                 if not _rejects_credentials(context, response):
-                    handler = await self._own_answer(context) if response.status == _FORBIDDEN else None
+                    handler = await self._handler_instead(context, response)
                     if handler is None:
                         return await _relay(context, response)
                     # the connection is free for others before the answer, which may be a watch, begins
-                    await response.read()
                     break
             await self._renew_credentials()
         else:
             raise _unavailable("it does not accept the credentials of the proxy")
         return await handler(context)
+
+    async def _handler_instead(self, context: RequestContext, response: ClientResponse) -> Handler | None:
+        """The handler of a request that the cluster refuses to the caller, None if its response is to be relayed. A
+        refusal of the impersonation says nothing about the caller's rights: it stands."""
+        if response.status != _FORBIDDEN or (response.content_length or _SMALL + 1) > _SMALL:
+            return None
+        handler = await self._own_answer(context)
+        if handler is None:
+            return None
+        return None if _IMPERSONATION_REFUSED in await response.read() else handler
 
     async def _renew_credentials(self) -> None:
         try:

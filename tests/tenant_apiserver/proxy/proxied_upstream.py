@@ -26,6 +26,7 @@ from tenant_apiserver.options.command_line import parse_command_line
 from tenant_apiserver.options.proxy import ProxyOptions
 from tenant_apiserver.process import Process
 from tenant_apiserver.proxy.chain import ProxyParts, proxy_application
+from tenant_apiserver.proxy.forward import OwnAnswer
 from tests.apiserver.server.https_listener import ALICE, CLIENT_CA, SERVING, client_tls
 
 OWN_ACCOUNT = "system:serviceaccount:tenant-apiserver-proxy:proxy"
@@ -141,7 +142,11 @@ async def _no_answer(context: RequestContext) -> Handler | None:
 
 @asynccontextmanager
 async def proxied_upstream(
-    directory: Path, *flags: str, own_account: str = OWN_ACCOUNT, base_path: str = ""
+    directory: Path,
+    *flags: str,
+    own_account: str = OWN_ACCOUNT,
+    own_answer: OwnAnswer = _no_answer,
+    base_path: str = "",
 ) -> AsyncIterator[RunningProxy]:
     upstream = RecordingUpstream()
     server = await asyncio.start_server(upstream.accept, "127.0.0.1", 0)
@@ -160,7 +165,7 @@ async def proxied_upstream(
             lambda body: client.review(SUBJECT_ACCESS_REVIEWS_PATH, body), on_stale=lambda: None
         ),
         own_account=lambda: own_account,
-        own_answer=_no_answer,
+        own_answer=own_answer,
         audit=None,
     )
     tls = OpenSslServerTls(SERVING, CLIENT_CA.certificate)
