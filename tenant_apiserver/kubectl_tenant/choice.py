@@ -21,6 +21,14 @@ def tenant_named(tenants: Sequence[Object], name: str, namespace: str) -> Key:
     return found[0]
 
 
+def check_name(tenants: Sequence[Object], name: str, namespace: str = "") -> None:
+    """Raises NoTenant if a `name` is given that no Tenant has, in `namespace` if that is given."""
+    named = [each["metadata"]["namespace"] for each in tenants if each["metadata"]["name"] == name]
+    if name and (not named or namespace not in ("", *named)):
+        place = f" in namespace {namespace}" if namespace else ""
+        raise NoTenant(f"no tenant {name} that you may see{place}; kubectl tenant tree -A shows them")
+
+
 def tenant_of_namespace(tenants: Sequence[Object], namespace: str) -> Key:
     """The Tenant with this workload namespace, or else one in it, or any. Raises NoTenant."""
     for each in tenants:

@@ -13,7 +13,13 @@ from apiserver.encoding.list_formats import to_yaml
 from apiserver.meta.resource import Key, Object
 from registry.tenant.pool_quotas import POOL_NAME
 from tenant_apiserver.kubectl_tenant.arguments import COMMANDS, SUBJECTS, parse
-from tenant_apiserver.kubectl_tenant.choice import NoTenant, tenant_named, tenant_of_host, tenant_of_namespace
+from tenant_apiserver.kubectl_tenant.choice import (
+    NoTenant,
+    check_name,
+    tenant_named,
+    tenant_of_host,
+    tenant_of_namespace,
+)
 from tenant_apiserver.kubectl_tenant.explanations import render_explanation, render_readers
 from tenant_apiserver.kubectl_tenant.hosts import host_rows, render_hosts
 from tenant_apiserver.kubectl_tenant.quotas import quota_rows, render_quota
@@ -79,6 +85,7 @@ def _run(arguments: argparse.Namespace) -> int:
             _write(arguments, answer, render_readers(answer))
         case "quota":
             tenants = _tenants(kubectl)
+            check_name(tenants, arguments.name, arguments.namespace)
             shown = [each for each in tenants if _is_chosen(each, arguments.name, arguments.namespace)]
             rows = [
                 row
@@ -92,8 +99,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _tree(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
-    def show() -> None:
-        tenants = _tenants(kubectl)
+    def show(tenants: Sequence[Object]) -> None:
         text = render_tree(
             tenants,
             _quotas(kubectl, tenants),
@@ -104,12 +110,14 @@ def _tree(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
         )
         _write(arguments, tree_document(tenants, name=arguments.name, namespace=arguments.namespace), text)
 
-    show()
+    tenants = _tenants(kubectl)
+    check_name(tenants, arguments.name, arguments.namespace)
+    show(tenants)
     if arguments.watch:
         # the changes only say when to read again: the tree needs parents and children as well
         for _ in kubectl.changes("get", "tenants", "-A", "--watch-only", "--no-headers"):
             print(flush=True)
-            show()
+            show(_tenants(kubectl))
 
 
 def _explain(kubectl: Kubectl, arguments: argparse.Namespace) -> None:

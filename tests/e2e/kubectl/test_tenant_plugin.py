@@ -80,9 +80,10 @@ def test_each_command_answers_about_a_tenant(
     denied = kubectl_tenant("tenant", "who-can-see", tenant, user=unique, groups=groups)
     assert denied.returncode == 1
     assert "cannot list resource" in denied.stderr
-    missing = kubectl_tenant("tenant", "explain", "tenant", f"no{unique}")
-    assert (missing.returncode, missing.stdout) == (1, "")
-    assert "kubectl tenant tree -A" in missing.stderr
+    for command in (("explain", "tenant"), ("tree",), ("quota",)):
+        missing = kubectl_tenant("tenant", *command, f"no{unique}")
+        assert (missing.returncode, missing.stdout) == (1, "")
+        assert "kubectl tenant tree -A" in missing.stderr
     assert kubectl_tenant("tenant", "tree", "--context", "missing").returncode == 1
     completed = kubectl_tenant("__complete", "tenant", "tree", tenant[:3]).stdout
     assert tenant in completed

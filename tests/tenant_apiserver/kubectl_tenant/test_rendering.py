@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 from apiserver.meta.resource import Key, Object
-from tenant_apiserver.kubectl_tenant.choice import NoTenant, tenant_named, tenant_of_host, tenant_of_namespace
+from tenant_apiserver.kubectl_tenant.choice import (
+    NoTenant,
+    check_name,
+    tenant_named,
+    tenant_of_host,
+    tenant_of_namespace,
+)
 from tenant_apiserver.kubectl_tenant.explanations import render_explanation, render_readers
 from tenant_apiserver.kubectl_tenant.hosts import host_rows, render_hosts
 from tenant_apiserver.kubectl_tenant.quotas import quota_rows, render_quota
@@ -170,3 +176,14 @@ def test_a_name_is_searched_in_all_namespaces_unless_it_is_ambiguous() -> None:
     assert tenant_named(twins, "dev", "tenant-bob") == Key("tenant-bob", "dev")
     with pytest.raises(NoTenant, match="no tenant dev"):
         tenant_named(twins, "dev", "default")
+
+
+def test_a_name_that_no_visible_tenant_has_is_an_error() -> None:
+    check_name(TENANTS, "")
+    check_name([], "", "tenant-bob")
+    check_name(TENANTS, "dev")
+    check_name(TENANTS, "dev", "tenant-alice")
+    with pytest.raises(NoTenant, match="no tenant missing that you may see; kubectl tenant tree -A"):
+        check_name(TENANTS, "missing")
+    with pytest.raises(NoTenant, match="no tenant dev that you may see in namespace tenant-bob;"):
+        check_name(TENANTS, "dev", "tenant-bob")
