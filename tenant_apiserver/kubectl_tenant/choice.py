@@ -15,7 +15,10 @@ def tenant_named(tenants: Sequence[Object], name: str, namespace: str) -> Key:
     """The Tenant of this name, in `namespace` if there are several. Raises NoTenant."""
     found = [_key(each) for each in tenants if each["metadata"]["name"] == name]
     if len(found) > 1:
+        places = ", ".join(sorted(each.namespace for each in found))
         found = [each for each in found if each.namespace == namespace]
+        if not found:
+            raise NoTenant(f"there are several tenants {name}; choose one with -n: {places}")
     if not found:
         raise NoTenant(f"no tenant {name} that you may see; kubectl tenant tree -A shows them")
     return found[0]

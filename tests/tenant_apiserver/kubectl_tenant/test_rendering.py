@@ -174,7 +174,7 @@ def test_a_name_is_searched_in_all_namespaces_unless_it_is_ambiguous() -> None:
     twins = [*TENANTS, _tenant("dev", "tenant-bob", "tenant-bob-dev", "dev.bob.example.org")]
     assert tenant_named(TENANTS, "dev", "default") == Key("tenant-alice", "dev")
     assert tenant_named(twins, "dev", "tenant-bob") == Key("tenant-bob", "dev")
-    with pytest.raises(NoTenant, match="no tenant dev"):
+    with pytest.raises(NoTenant, match="several tenants dev; choose one with -n: tenant-alice, tenant-bob"):
         tenant_named(twins, "dev", "default")
 
 
