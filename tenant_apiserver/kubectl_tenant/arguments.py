@@ -36,7 +36,18 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     found.flags = [f"--{name}={value}" for name in _OF_KUBECTL if (value := getattr(found, f"kubectl_{name}"))]
     if found.command == "explain" and found.subject in ("host", "route", "namespace", "user") and not found.name:
         parser.error(f"explain {found.subject} needs a name")
+    if found.command == "explain" and (problem := _wrong_name(found.subject, found.name)):
+        parser.error(problem)
     return found
+
+
+def _wrong_name(subject: str, name: str) -> str:
+    """What is wrong with the form of a name; empty if nothing is."""
+    if subject == "host" and any(each in name for each in "/:"):
+        return f"explain host needs a hostname without scheme, port and path, such as shop.example.org, not {name}"
+    if subject == "route" and [bool(each) for each in name.split("/")] != [True, True]:
+        return f"explain route needs NAMESPACE/NAME, not {name}"
+    return ""
 
 
 def _command(
