@@ -16,7 +16,8 @@ NO_READERS = (
 
 
 def render_explanation(answer: Object, *, wide: bool = False, colour: bool = False) -> str:
-    """The verdict, and below it the chain. Rules of facts that are as they should be are only shown if `wide`."""
+    """The verdict, and below it the chain. Rules of facts that are as they should be are only shown if `wide`,
+    and so are messages, except that of a condition that is not True and does not count."""
     verdict = str(answer["verdict"])
     lines = [f"{_mark(verdict, colour)} {answer['summary']}", ""]
     for fact in answer.get("facts") or ():
@@ -24,7 +25,7 @@ def render_explanation(answer: Object, *, wide: bool = False, colour: bool = Fal
         value = str(fact.get("value") or "")
         message = str(fact.get("message") or "")
         lines.append(f"{_mark(status, colour)} {_place(fact['object'])}{f': {value}' if value else ''}")
-        if message and (wide or status != "True"):
+        if message and (wide or status != "True" or value in ("False", "Unknown")):
             reason = f"{fact['reason']}: " if fact.get("reason") else ""
             lines.append(f"    {reason}{message}")
         if wide or status != "True":

@@ -99,6 +99,15 @@ ANSWER: Object = {
             "message": "no Gateway serves the tenant",
             "remedy": "set spec.gateway: true",
         },
+        {
+            "object": {**_ALICE, "field": "status.conditions[QuotaReady]"},
+            "status": "True",
+            "value": "False",
+            "rule": "This cluster counts no ResourceQuotas.",
+            "link": "tenants.md#quotas",
+            "reason": "NotEnforced",
+            "message": "this cluster enforces no ResourceQuotas",
+        },
     ],
 }
 READERS: Object = {
