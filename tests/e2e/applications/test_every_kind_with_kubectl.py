@@ -1,14 +1,17 @@
-"""kubectl creates, shows, patches, applies, waits for and deletes an object of each of Cozystack's kinds."""
+"""kubectl creates, shows, patches, applies, waits for and deletes an object of each of Cozystack's kinds, and changes
+a service of a tenant."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 
 from apiserver.meta.resource import Object
 from registry.names import GROUP
 from tests.application_definitions.samples import definition, definition_names, sample_spec
 from tests.e2e.support.applications import Applications
 from tests.e2e.support.clusters.cluster import AGGREGATED_DISCOVERY, GROUP_VERSION, ROOT, E2eCluster
+from tests.e2e.support.tenants import Tenants
 
 API_VERSION = GROUP_VERSION.removeprefix("/apis/")
 
@@ -28,6 +31,13 @@ def _objects(unique: str) -> list[Object]:
     ]
 
 
+def is_known_to_kubectl(cluster: E2eCluster, kinds: Collection[str]) -> bool:
+    """True if kubectl finds these kinds of our group. A kube-apiserver reads our discovery again once a minute."""
+    listed = cluster.client().get("/apis", headers={"Accept": AGGREGATED_DISCOVERY}).expect(200)["items"]
+    group = next(each for each in listed if each["metadata"].get("name") == GROUP)
+    return {each["responseKind"]["kind"] for each in group["versions"][0]["resources"]} >= set(kinds)
+
+
 def test_kubectl_handles_every_kind(applications: Applications, cluster: E2eCluster, unique: str) -> None:
     objects = _objects(unique)
     text = "\n---\n".join(json.dumps(each) for each in objects)
@@ -37,15 +47,8 @@ def test_kubectl_handles_every_kind(applications: Applications, cluster: E2eClus
         lines = cluster.kubectl(*command, "-f", "-", input=text).stdout.splitlines()
         return [line.partition("/")[2].partition(" ")[0] for line in lines]
 
-    def is_known_to_kubectl() -> bool:
-        """A kube-apiserver reads our discovery again once a minute."""
-        listed = client.get("/apis", headers={"Accept": AGGREGATED_DISCOVERY}).expect(200)["items"]
-        group = next(each for each in listed if each["metadata"].get("name") == GROUP)
-        known = {each["responseKind"]["kind"] for each in group["versions"][0]["resources"]}
-        return {each["kind"] for each in objects} <= known
-
-    client = cluster.client()
-    cluster.wait_until("kubectl finds every kind", is_known_to_kubectl)
+    kinds = {each["kind"] for each in objects}
+    cluster.wait_until("kubectl finds every kind", lambda: is_known_to_kubectl(cluster, kinds))
     names = [each["metadata"]["name"] for each in objects]
     assert done("create") == names
     shown = cluster.kubectl("get", "-f", "-", "-o", "json", input=text).stdout
@@ -62,3 +65,24 @@ def test_kubectl_handles_every_kind(applications: Applications, cluster: E2eClus
     # it waits until a watch has told that each is gone
     assert len(done("delete")) == len(names)
     assert cluster.kubectl("get", "-f", "-", "--ignore-not-found", input=text).stdout == ""
+
+
+def test_a_pool_that_is_added_to_seaweedfs_stays_when_the_tenant_changes(
+    applications: Applications, cluster: E2eCluster, tenants: Tenants
+) -> None:
+    """The command of seed 001. The test plays the chart that creates the SeaweedFS with its defaults."""
+    made = {"apiVersion": API_VERSION, "kind": "SeaweedFS", "metadata": {"name": "seaweedfs"}}
+    applications.client.request("POST", applications.path("seaweedfses"), made).expect(201)
+    service = ("-n", "tenant-root", "seaweedfses.apps.cozystack.io", "seaweedfs")
+    patch = '{"spec":{"volume":{"pools":{"ssd":{"diskType":"ssd","size":"50Gi"}}}}}'
+    cluster.wait_until("kubectl finds the kind", lambda: is_known_to_kubectl(cluster, ["SeaweedFS"]))
+    try:
+        cluster.kubectl("patch", *service, "--type=merge", "-p", patch)
+        tenants.patch("root", {"spec": {"seaweedfs": True}})
+        tenants.wait_until_settled("root")
+        assert applications.values("seaweedfs")["volume"]["pools"] == {"ssd": {"diskType": "ssd", "size": "50Gi"}}
+        size = "jsonpath={.spec.volume.pools.ssd.size}"
+        assert cluster.kubectl("get", *service, "-o", size).stdout == "50Gi"
+    finally:
+        tenants.patch("root", {"spec": {"seaweedfs": None}})
+        cluster.kubectl("delete", *service)
