@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from apiserver.meta.resource import Key
-from controller.platform.settings import PlatformSettings
 from controller.publishing.facts import ServicePorts
 from controller.publishing.routes.render import render_routes
 from controller.publishing.services import SERVICES
 from controller.publishing.verdicts import PublishingFacts
+from controller.tenantgateway.names import listener_name
+from controller.tenantgateway.parse import routes_by_gateway
 from tests.controller.golden_files import assert_golden
+from tests.controller.tenantgateway.gateway_builders import gateway, planned
 
 LISTED = tuple(each.name for each in SERVICES.values() if each.listed)
 EVERYTHING = PublishingFacts(
@@ -87,8 +89,28 @@ def test_publisher_and_host_are_those_of_the_settings() -> None:
     assert routes["api"]["spec"]["hostnames"] == ["api.cloud.example.net"]
 
 
-def test_the_solver_of_certificates_changes_no_route() -> None:
-    """The hostname decides the listener, in http01 and in dns01 (R-280): the renderer never sees the solver."""
-    solver = {"publishing": {"certificates": {"solver": "dns01"}}}
-    assert PlatformSettings.model_validate(solver).publishing.certificates.solver == "dns01"
-    assert "solver" not in PublishingFacts.__dataclass_fields__
+def planned_listeners(**mode: Any) -> set[str]:
+    """The listeners that the root's Gateway gets for the rendered routes, apart from those of port 80."""
+    owner = gateway("tenant-root", apex="example.org", passthrough=("api", "vm-exportproxy", "cdi-uploadproxy"), **mode)
+    routes = [routes_by_gateway(rendered, service.kind)[owner.key] for service, rendered in render_routes(EVERYTHING)]
+    plan = planned(owner, *routes)
+    assert plan.omitted == ()
+    return {each.name for each in plan.listeners if each.port != 80}
+
+
+def test_services_have_their_own_listener_in_http01_and_share_https_in_dns01() -> None:
+    """R-280: the hostname decides, since the routes name no section. R-282 to R-284: those with passthrough do, and
+    their listeners are there in both modes."""
+    sections = {
+        service.name: rendered["spec"]["parentRefs"][0].get("sectionName")
+        for service, rendered in render_routes(EVERYTHING)
+    }
+    of_passthrough = {"tls-api", "tls-vm-exportproxy", "tls-cdi-uploadproxy"}
+    assert {each for each in sections.values() if each} == of_passthrough
+    assert [name for name, section in sections.items() if not section] == ["dashboard", "keycloak", "grafana", "alerta"]
+    of_http01 = {
+        "https-dashboard-dfe8b0e4",
+        *(listener_name(f"{name}.example.org") for name in ("keycloak", "grafana", "alerta")),
+    }
+    assert planned_listeners() == of_http01 | of_passthrough
+    assert planned_listeners(cert_mode="dns01") == {"https", "https-apex"} | of_passthrough
