@@ -65,13 +65,20 @@ def _quantities(values: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _cidr(value: str) -> str:
-    """The canonical form of a network."""
+    """The canonical form of a network.
+
+    A zone and an IPv4-mapped address are networks to Python, while kube-apiserver refuses each policy that has one
+    (Kubernetes' ValidateIPBlock), so that no tenant would be isolated.
+    """
     try:
         network = ipaddress.ip_network(value)
     except ValueError as e:
         raise ValueError(f"must be a network such as 10.0.0.0/8: {e}") from e
     if network.prefixlen == 0:
         raise ValueError("must not contain every address: nothing would be outside of the cluster")
+    address = network.network_address
+    if isinstance(address, ipaddress.IPv6Address) and (address.scope_id or address.ipv4_mapped):
+        raise ValueError("must be a network without a zone, and of IPv4 if it is IPv4's: kube-apiserver refuses others")
     return str(network)
 
 

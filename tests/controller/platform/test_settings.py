@@ -60,6 +60,8 @@ def test_the_word_off_needs_no_quotes(text: str) -> None:
         pytest.param({"clusterCIDRs": ["0.0.0.0/0"]}, "must not contain every address", id="everything"),
         pytest.param({"nodeCIDRs": ["::/0"]}, "must not contain every address", id="everything of IPv6"),
         pytest.param({"clusterCIDRs": ["fd00::/64", "fd00:0::/64"]}, "must not contain fd00::/64 twice", id="twice"),
+        pytest.param({"clusterCIDRs": ["fe80::%eth0/64"]}, "kube-apiserver refuses", id="of one interface"),
+        pytest.param({"nodeCIDRs": ["::ffff:10.0.0.0/104"]}, "kube-apiserver refuses", id="IPv4 written as IPv6"),
         pytest.param({"allowFrom": ["Default"]}, "must be a name", id="no namespace"),
     ],
 )
