@@ -8,6 +8,8 @@ from __future__ import annotations
 import signal
 import threading
 import time
+import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -34,6 +36,8 @@ AFTERMATH_SECONDS = 4.0
 # between two changes for the leader to undo: often enough to see a late write in the aftermath
 EDIT_SECONDS = 0.1
 MERGE = "application/merge-patch+json"
+# more than the leader writes before the test sees the first
+TENANTS, POLICIES = 40, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,3 +159,63 @@ def test_the_other_replica_takes_over(
 
 def _has_requested_the_lease(pair: Pair, name: str) -> bool:
     return any(each.server == name and "/leases/" in each.path for each in tuple(pair.proxy.forwarded))
+
+
+def test_isolation_goes_on_when_the_leader_is_killed_while_it_writes_policies(kube: KubeCluster, pair: Pair) -> None:
+    """The other replica writes the policies that are missing: each is written once, by either of them, and before
+    anybody gets access to its Namespace."""
+    client = kube.client()
+    wait_until("both ask for the lease", lambda: all(_has_requested_the_lease(pair, each) for each in pair.replicas))
+    namespaces = [_store_tenant(client, f"k{uuid.uuid4().hex[:8]}") for _ in range(TENANTS)]
+    wait_until("some policies are written", lambda: len(_policies_posted(pair)) >= TENANTS, seconds=PATIENCE)
+    leader = pair.leader()
+    pair.replicas[leader].kill()
+    [other] = pair.replicas.keys() - {leader}
+    wait_until("the others have access", lambda: _accessible(client) >= set(namespaces), seconds=PATIENCE)
+    assert Counter(_policies_posted(pair)) == dict.fromkeys(namespaces, POLICIES)
+    assert {each.server for each in pair.proxy.writes() if _is_policy(each)} == {leader, other}
+    # the root's may have been written by the server before
+    assert _opened_before_isolated(pair).isdisjoint(namespaces)
+
+
+def _store_tenant(client: Client, name: str) -> str:
+    """Creates the HelmRelease that stores a Tenant, and returns its Namespace: the API needs a server with an address
+    that the cluster knows."""
+    marks = {"kind": "Tenant", "group": "apps.cozystack.io", "name": name}
+    labels = {f"apps.cozystack.io/application.{key}": value for key, value in marks.items()}
+    spec = {"interval": "5m", "chartRef": {"kind": "ExternalArtifact", "name": "tenant"}, "values": {}}
+    version = "helm.toolkit.fluxcd.io/v2"
+    metadata = {"name": f"tenant-{name}", "labels": labels}
+    body = {"apiVersion": version, "kind": "HelmRelease", "metadata": metadata, "spec": spec}
+    client.request("POST", f"/apis/{version}/namespaces/{ROOT}/helmreleases", body).expect(201)
+    return f"tenant-{name}"
+
+
+def _is_policy(request: ForwardedRequest) -> bool:
+    return request.path.endswith("/networkpolicies")
+
+
+def _namespace(request: ForwardedRequest) -> str:
+    return request.path.split("/")[-2]
+
+
+def _policies_posted(pair: Pair) -> list[str]:
+    """The Namespace of each policy that was sent, by either replica."""
+    return [_namespace(each) for each in pair.proxy.writes() if _is_policy(each)]
+
+
+def _opened_before_isolated(pair: Pair) -> set[str]:
+    """The Namespaces to which a RoleBinding was sent before all policies were."""
+    sent, found = Counter[str](), set[str]()
+    for each in pair.proxy.writes():
+        if _is_policy(each):
+            sent[_namespace(each)] += 1
+        elif each.path.endswith("/rolebindings") and sent[_namespace(each)] < POLICIES:
+            found.add(_namespace(each))
+    return found
+
+
+def _accessible(client: Client) -> set[str]:
+    """The Namespaces that have a RoleBinding of their administrators."""
+    bindings = client.get("/apis/rbac.authorization.k8s.io/v1/rolebindings").expect(200)["items"]
+    return {each["metadata"]["namespace"] for each in bindings if each["metadata"]["name"] == "cozy:tenant:admin"}

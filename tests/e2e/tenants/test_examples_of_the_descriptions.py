@@ -167,9 +167,7 @@ def test_the_examples_about_the_tree(own_cluster: E2eCluster) -> None:
     bar = examples.create("bar", foo, etcd=True)
     assert (foo, bar) == ("tenant-foo", "tenant-foo-bar")
     for key, owner in {"etcd": bar, "monitoring": foo, "ingress": ROOT}.items():
-        content.wait_until(
-            f"bar uses the {key} of {owner}", lambda key=key, owner=owner: _uses(examples, bar, key, owner)
-        )
+        content.wait_until(f"bar uses the {key} of {owner}", partial(_uses, examples, bar, key, owner))
     content.wait_until("foo has its domain", lambda: content.labels(foo).get(HOST_LABEL) == "foo.example.org")
     kubectl("patch", "tenant", "foo", "-n", ROOT, "--type=merge", "-p", '{"spec":{"host":"example.com"}}')
     content.wait_until("foo has another domain", lambda: content.labels(foo)[HOST_LABEL] == "example.com")
