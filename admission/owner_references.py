@@ -1,8 +1,8 @@
 """The plugin OwnerReferencesPermissionEnforcement of Kubernetes (plugin/pkg/admission/gc).
 
-Who sets an owner can have the garbage collector delete the object, and who sets `blockOwnerDeletion` can delay the
-deletion of the owner. So the first needs the right to delete the object, unless it is new, and the second the right to
-update the finalizers of the owner.
+A caller who sets an owner can have the garbage collector delete the object, and one who sets `blockOwnerDeletion` can
+delay the deletion of the owner. So the first needs the right to delete the object, unless it is new, and the second
+the right to update the finalizers of the owner.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def _own_files(data: Path) -> Iterator[Path]:
 
 
 def _is_same(target: Path, own: Path) -> bool:
-    """Whether both are one name in one directory, or one file."""
+    """True if both are one name in one directory, or one file."""
     if target.name == own.name and _is_same_file(target.parent, own.parent):
         return True
     return not target.is_symlink() and _is_same_file(target, own)

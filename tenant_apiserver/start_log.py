@@ -30,7 +30,7 @@ _PROVIDERS: Final[Mapping[str, str]] = {
     "gateway.cozystack.io": "manifests/overlays/prerequisites",
     "cozystack.io": "Cozystack",
 }
-"""Who serves the kinds of a group that other projects define."""
+"""The software that serves a group of another project."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ _LEAST_PAIRS, _PAIRS = 3, 30
 def least_ratio(work: Callable[[], object], baseline: Callable[[], object], *, below: float) -> float:
     """The processor time of `work` in multiples of that of `baseline`, each the least of some runs in turns.
 
-    Whatever else the machine does only adds to a time, so the measuring ends as soon as the ratio is `below` the bound.
+    Other work of the machine only adds to a time, so the measuring ends as soon as the ratio is `below` the bound.
     """
     works: list[float] = []
     baselines: list[float] = []

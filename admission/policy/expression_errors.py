@@ -1,4 +1,4 @@
-"""Which expressions of a ValidatingAdmissionPolicy a kube-apiserver would not store
+"""The expressions of a ValidatingAdmissionPolicy that a kube-apiserver would not store
 (pkg/apis/admissionregistration/validation). Pure."""
 
 from __future__ import annotations

@@ -89,14 +89,14 @@ class _Change:
         return problems
 
     def _used(self, ancestor: TenantSummary, keys: Set[str]) -> Mapping[str, int]:
-        """What is used besides the claims, also by the Tenant itself if it declares no amount. What it uses beyond its
-        own amount is the same with and without the write."""
+        """The use besides the claims, also that of the Tenant itself if it declares no amount. Its use beyond its own
+        amount is the same with and without the write."""
         if self._usage is no_usage:
             return {}
         return self._ledger.used(ancestor, keys, self._usage, besides=self._new)
 
     def while_deleted(self) -> Mapping[str, _WhileDeleted]:
-        """What a Tenant that is being deleted declares stays taken until its namespace is gone."""
+        """The amounts that a Tenant in deletion declares: they stay taken until its namespace is gone."""
         if not self._terminating:
             return {}
         before, after = self._declared_before, self._declared

@@ -88,8 +88,8 @@ class Ledger:
         self, tenant: TenantSummary, keys: Set[str], usage: NamespaceUsage, *, besides: TenantSummary
     ) -> Mapping[str, int]:
         """The usage of the Tenant and of its descendants that share its amounts of these keys, and what those that
-        declare an amount of their own use beyond it: an amount that is lowered below its use frees nothing. What the
-        Tenant `besides` uses beyond its own amount is left out."""
+        declare an amount of their own use beyond it: an amount that is lowered below its use frees nothing. The
+        use of the Tenant `besides` beyond its own amount is left out."""
         top = _Node(tenant, None)
         nodes, visited = [top], {tenant.key}
         for node in nodes:

@@ -68,7 +68,7 @@ class CompiledRules(Protocol):
 
 
 class RuleCompiler(Protocol):
-    """What the judgement by a schema needs of CEL's library: rules, and regular expressions."""
+    """The part of a CEL library that schema validation uses: rules, and regular expressions."""
 
     def compile(self, schema: Schema, *, is_root: bool) -> CompiledRules:
         """`is_root` is True for the schema of a whole object, whose rules see its metadata."""
@@ -77,7 +77,7 @@ class RuleCompiler(Protocol):
     def new_budget(self) -> RuleBudget: ...
 
     def matches(self, pattern: str, text: str) -> bool:
-        """Whether a pattern in Go's syntax is found in the text, in time that is linear in its length. Raises
+        """True if a pattern in Go's syntax matches somewhere in the text. Takes time linear in its length. Raises
         ValueError for an invalid pattern."""
         ...
 

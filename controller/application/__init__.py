@@ -1,1 +1,1 @@
-"""What is written about applications and their kinds: by the leader, from what every replica sees."""
+"""Writes the state of applications and of their kinds: the leader writes, from facts that every replica sees."""

@@ -33,7 +33,7 @@ class KeptFormsReader(NoOpEventHandler):
         self._new: Object | None = None
 
     def take(self) -> Mapping[str, Object]:
-        """What the stored forms were read from, if they have changed since the last call."""
+        """The sources of the stored forms, if these have changed since the last call."""
         new, self._new = self._new, None
         return sources_of(new) if new is not None else {}
 

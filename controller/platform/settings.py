@@ -329,8 +329,8 @@ class Release(_Section):
 
 
 class PlatformSource(_Section):
-    """Where the settings come from: `package` is the platform's Package, and `auto` the same if there is one. What only
-    this server has, always comes from the file."""
+    """Where the settings come from: `package` is the platform's Package, and `auto` the same if there is one. Settings
+    that only this server has always come from the file."""
 
     source: Literal["file", "package", "auto"] = "auto"
 

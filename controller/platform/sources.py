@@ -1,6 +1,6 @@
 """Puts the settings together from their file, the platform's Package and Cozystack's ConfigMap, as these change.
 
-What is wrong is refused as a whole: the settings of before stay in force, and `problems` names the fields.
+Settings with an error are refused as a whole: the former ones stay in force, and `problems` names the fields.
 """
 
 from __future__ import annotations

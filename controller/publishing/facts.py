@@ -1,4 +1,4 @@
-"""What the publishing guard knows of routes, Services, Ingresses and TenantGateways. Pure projections of objects."""
+"""The facts of routes, Services, Ingresses and TenantGateways for the publishing guard. Pure projections of objects."""
 
 from __future__ import annotations
 

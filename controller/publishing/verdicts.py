@@ -16,7 +16,7 @@ from controller.tenantgateway.names import passthrough_listener_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishingFacts:
-    """What the settings ask for, and what the cluster has.
+    """The settings, beside the objects of the cluster that they concern.
 
     `host` is the domain of the platform, `gateway` the Gateway of the publishing tenant, which `publisher` names by
     its namespace. `listeners` are those of the Gateway by name, None if there is no Gateway. `ingress_hosts` are the

@@ -21,7 +21,7 @@ _COMPARED = 1000
 
 
 class SettingsProblems(Protocol):
-    """What is wrong with the objects that the settings come from."""
+    """The errors in the objects that the settings come from."""
 
     @property
     def problems(self) -> Sequence[str]:

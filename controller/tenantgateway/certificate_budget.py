@@ -87,8 +87,8 @@ class HostnameLedger:
         self._spent: Counter[str] = Counter()
 
     def refuse(self, namespace: str, *, served: bool) -> str:
-        """The reason why the namespace can have no further hostname; empty if it can. What is `served` already stays
-        unless a declared quota ends it, so that a new setting takes nothing down."""
+        """The reason why the namespace can have no further hostname; empty if it can. Hostnames that are `served`
+        already stay unless a declared quota ends it, so that a new setting takes nothing down."""
         for each in self._budgets_of(namespace):
             if self._spent[each.holder] >= each.limit and (each.declared or not served):
                 return _describe(each, namespace)

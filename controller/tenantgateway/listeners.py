@@ -1,7 +1,7 @@
 """Lays out the listeners and certificates of a Gateway within the limits of Gateway API and certificate authorities.
 
-If not everything fits, hostnames that the Gateway already serves stay, and the rest is admitted in a fixed order. What
-does not fit on the Gateway goes to ListenerSets, if they may grow; nothing that is served ever moves. Pure.
+If not everything fits, hostnames that the Gateway already serves stay, and the rest is admitted in a fixed order. Those
+that do not fit on the Gateway go to ListenerSets, if they may grow; nothing that is served ever moves. Pure.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def plan(
 
     `current` is the existing Gateway, `sets` are its ListenerSets: the hostnames that they serve stay there. Unless
     it is `permitted` to use the Secret of another namespace that the spec names, and until the Gateway's controller can
-    use it, certificates stay as they are. What is served with another certificate keeps it until the next `is_issued`.
+    use it, certificates stay as they are. A served hostname keeps its certificate until the next `is_issued`.
     `budgets_of` limits namespaces with HTTP-01. With `shared_hostnames`, those of the platform share by disjoint paths.
     """
     apex = canonical_host(gateway.apex)

@@ -43,7 +43,7 @@ class ReconcileResult:
     and `refused_secret` the reason why the wildcard Secret of another namespace may not be used. `attached_elsewhere`
     maps namespaces that the TenantGateway lists to the gateway namespace that has them instead. `heirs` are the
     namespaces that use the Gateway beside its own. `delegations` is what becomes of the parts of hostnames that are
-    given away; None if there are none. `previous` is the status before the reconcile.
+    delegated; None if there are none. `previous` is the status before the reconcile.
     """
 
     gateway: TenantGateway

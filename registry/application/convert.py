@@ -38,7 +38,7 @@ _CONDITION_FIELDS = ("type", "status", "lastTransitionTime", "reason", "message"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseDefaults:
-    """What new HelmReleases have that no definition says. The defaults are Cozystack's; durations are in Go's
+    """Fields of new HelmReleases that no definition sets. The defaults are Cozystack's; durations are in Go's
     notation."""
 
     interval: str = "5m0s"

@@ -54,14 +54,14 @@ class ApplicationDefinition:
     upgrade_timeout: str = ""
     disable_wait: bool = False
     source: Object = field(default_factory=dict, compare=False, repr=False)
-    """What the form was read from: `parse_definition` makes the same form of it."""
+    """The source of the form: `parse_definition` makes the same form of it."""
 
     @property
     def names(self) -> ApplicationNames:
         return ApplicationNames(GroupResource(GROUP, self.plural), GroupKind(GROUP, self.kind), self.prefix)
 
     def is_served_like(self, other: ApplicationDefinition) -> bool:
-        """True if clients see the same API. What new HelmReleases contain may differ."""
+        """True if clients see the same API. The content of new HelmReleases may differ."""
         return (self.kind, self.plural, self.singular, self.prefix, self.schema) == (
             other.kind,
             other.plural,

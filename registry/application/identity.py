@@ -1,4 +1,4 @@
-"""What the labels of a HelmRelease say about the application that it stores. Pure."""
+"""The identity of an application, by the labels of the HelmRelease that stores it. Pure."""
 
 from __future__ import annotations
 

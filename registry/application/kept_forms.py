@@ -51,7 +51,7 @@ def _encoded(source: Object) -> str:
 
 
 def sources_of(configmap: Object) -> dict[str, Object]:
-    """What the forms of a ConfigMap are read from, by the names of their definitions. Unreadable ones are left out."""
+    """The sources of the forms in a ConfigMap, by the names of their definitions. Unreadable ones are left out."""
     data = configmap.get(KEY)
     found = {}
     for name, text in (data if isinstance(data, dict) else {}).items():

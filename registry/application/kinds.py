@@ -29,7 +29,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class ApplicationParts:
-    """What all kinds share. `visibility` returns the source of a resource by its plural name."""
+    """The parts that all kinds share. `visibility` returns the source of a resource by its plural name."""
 
     cluster: ClusterClient
     router: ReleaseRouter

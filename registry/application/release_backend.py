@@ -55,7 +55,7 @@ class ReleaseConversion(Protocol):
 
 
 class ReleaseFeed(Protocol):
-    """What the backend needs of the handler that feeds the watch cache."""
+    """The part of the watch cache's event handler that the backend uses."""
 
     @property
     def cluster_error(self) -> StatusError | None: ...

@@ -56,7 +56,7 @@ def parse_json_annotation(annotations: Mapping[str, str], key: str) -> Any:
 
 
 def stored_status(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """What the controllers have found out about an application; empty if that is nothing, or malformed."""
+    """The facts that the controllers have stored about an application; empty if there are none, or if malformed."""
     found = parse_json_annotation(string_entries(metadata.get("annotations")), APPLICATION_STATUS_ANNOTATION)
     return found if isinstance(found, dict) else {}
 

@@ -51,7 +51,7 @@ class ApplicationValidation:
         return [*self._validator.errors(shown, "spec"), *self._rule_errors(shown, None)]
 
     def update_errors(self, spec: Any, old: Any) -> list[FieldError]:
-        """`old` is the stored spec with its defaults. What was stored before and does not change is no error."""
+        """`old` is the stored spec with its defaults. A fault that was stored before and stays is no error."""
         if not isinstance(spec, dict | None):
             return [_no_object(spec)]
         shown = with_defaults(self._schema, spec or {})

@@ -1,4 +1,4 @@
-"""What the user may know of the subject: only objects that they may get, as values. Pure."""
+"""The facts of a subject that the user may know, as values: only of objects that they may get. Pure."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class KnownNamespace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownUser:
-    """What `user` may do: `allowed` by verb on the Tenant, `children` by verb on Tenants in its namespace. The groups
+    """The rights of `user`: `allowed` by verb on the Tenant, `children` by verb on Tenants in its namespace. The groups
     of a user other than the caller are not known."""
 
     tenant: KnownTenant

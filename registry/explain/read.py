@@ -94,7 +94,7 @@ async def read_namespace(sources: ExplainSources, sight: Sight, tenant: KnownTen
 
 
 async def read_user(sources: ExplainSources, sight: Sight, tenant: KnownTenant, user: User) -> KnownUser:
-    """What `user` may do: the caller, or anybody if the caller may create SubjectAccessReviews."""
+    """The rights of `user`: the caller, or anybody if the caller may create SubjectAccessReviews."""
 
     async def allowed(verbs: Sequence[str], key: Key) -> Mapping[str, bool]:
         answers = await asyncio.gather(*(sight.is_allowed(sight.tenant_access(each, key, user=user)) for each in verbs))

@@ -1,4 +1,4 @@
-"""What one user may get or list: nothing else enters an explanation (ATTACK-15)."""
+"""The objects that one user may get or list: nothing else enters an explanation (ATTACK-15)."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def permitted_devices(kubevirt: Object) -> tuple[str, ...]:
 
 
 def extended_resources(node: Object) -> tuple[tuple[str, str], ...]:
-    """What a node has of the resources that are not Kubernetes' own, as amounts by name."""
+    """The allocatable resources of a node that are not Kubernetes' own, as amounts by name."""
     allocatable = _at(node, "status", "allocatable")
     return tuple(sorted((name, str(amount)) for name, amount in allocatable.items() if "/" in name))
 

@@ -28,7 +28,7 @@ _MAX_NAMESPACES = 512
 @dataclass(frozen=True, kw_only=True)
 class OptionSource:
     """`items` returns the choices in a namespace ('' for the whole cluster), and `is_known` is False while they are not
-    known. What a namespaced source offers depends on the namespace."""
+    known. The items of a namespaced source depend on the namespace."""
 
     namespaced: bool
     items: Callable[[str], Items]

@@ -76,7 +76,7 @@ class ProjectionFeed(EventHandler):
 
     def show_nothing(self) -> None:
         """Makes the cache ready before anything has been read, and keeps it at a recent version when it is called
-        again: a watch resumes only from a version at which the rights of its user are known. What is read later comes
+        again: a watch resumes only from a version at which the rights of its user are known. Later reads arrive
         as events."""
         version = max(self._version(), _FIRST_VERSION)
         if not self.cache.ready:

@@ -31,8 +31,8 @@ _WRITABLE_LISTS = ("ownerReferences", "finalizers")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hidden:
-    """What clients neither see nor write: the label by which the projection selects, and annotations. A label of this
-    key that a client sends is dropped. `kept_finalizer` is shown, and stays when a client leaves it out."""
+    """Metadata that clients neither see nor write: the label by which the projection selects, and annotations. A label
+    of this key that a client sends is dropped. `kept_finalizer` is shown, and stays when a client leaves it out."""
 
     label: str
     annotations: frozenset[str] = frozenset()

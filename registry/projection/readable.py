@@ -13,10 +13,10 @@ from registry.projection.feed import ProjectionFeed
 def readable(feed: ProjectionFeed, missing: Callable[[], str] = lambda: "") -> Callable[[RequestContext], None]:
     """The check of a projection. `missing` names what has to be installed, if anything.
 
-    What is not installed, or what the server may not read, is an empty list with a warning: after an error, Kubernetes
-    would delete no namespace any more. While nothing has been read and the cluster cannot be reached, it raises
-    ServiceUnavailable at once, rather than let the client wait. A later outage gives a warning, as the cache still
-    serves.
+    A kind that is not installed, or that the server may not read, is an empty list with a warning: after an error,
+    Kubernetes would delete no namespace any more. While nothing has been read and the cluster cannot be reached, it
+    raises ServiceUnavailable at once, rather than let the client wait. A later outage gives a warning, as the cache
+    still serves.
     """
     plural = feed.cache.resource.plural
 

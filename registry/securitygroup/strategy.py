@@ -1,4 +1,5 @@
-"""The Strategy of SecurityGroups. What Cilium would accept and then not enforce is refused, all errors at once."""
+"""The Strategy of SecurityGroups. Rules that Cilium would accept and then not enforce are refused, all errors
+at once."""
 
 from __future__ import annotations
 

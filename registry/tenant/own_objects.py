@@ -14,8 +14,8 @@ from registry.tenant.tree import BaseTenantTree
 QUOTAS, BINDINGS = "resourcequotas", "count/rolebindings.rbac.authorization.k8s.io"
 _KINDS: Mapping[str, str] = {QUOTAS: "ResourceQuotas", BINDINGS: "RoleBindings"}
 _LEAST: Mapping[str, int] = {QUOTAS: 2, BINDINGS: len(TENANT_ROLES)}
-"""What the namespace of a Tenant with quotas has without children, by canonical key. Other objects of ours are there
-before a quota comes into effect, and are only updated later."""
+"""The objects of ours in the namespace of a Tenant with quotas and without children, by canonical key. Others of ours
+are there before a quota comes into effect, and are only updated later."""
 
 
 def room_errors(key: str, value: str | int) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the pools of quota really have: an amount that was declared once, and is in use, is not free because less is
+"""The balances of the pools of quota. An amount that was declared once and is in use is not free, although less is
 declared now."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class PoolBalances:
         self._claimed: dict[tuple[str, str], int] = {}
 
     def capacity(self, pool: Pool) -> int:
-        """What the members of a pool may use together. Never negative."""
+        """The amount that the members of a pool may use together. Never negative."""
         return max(0, pool.rest - self._claimed_beyond(pool))
 
     def change(self, pool: Pool, before: Share, after: Share) -> Sequence[Pool]:
@@ -50,7 +50,7 @@ class PoolBalances:
         return self._in_use(pool) + max(0, before.used - after.used) > pool.rest
 
     def _claimed_beyond(self, pool: Pool) -> int:
-        """What the claimants of a pool take beyond what they declare."""
+        """The amount that the claimants of a pool take beyond their declarations."""
         self._forget_former_pools()
         place = _place(pool)
         known = self._claimed.get(place)
@@ -59,8 +59,8 @@ class PoolBalances:
         return known
 
     def _excess(self, pool: Pool) -> int:
-        """What is used of the pool, or taken by its claimants, beyond what its owner declares; or may be used, because
-        the cluster does not let us write a lower limit."""
+        """The amount that is used of the pool, or taken by its claimants, beyond the declaration of its owner; or that
+        may be used, because the cluster does not let us write a lower limit."""
         self._forget_former_pools()
         place = _place(pool)
         known = self._excesses.get(place)
@@ -71,7 +71,7 @@ class PoolBalances:
         return known
 
     def _in_use(self, pool: Pool) -> int:
-        """What the members use, and what the claimants take beyond what they declare."""
+        """The use of the members, and the amount that the claimants take beyond their declarations."""
         return self._quotas.used_by_all(pool) + self._claimed_beyond(pool)
 
     def _computed_excess(self, pool: Pool) -> int:

@@ -102,7 +102,7 @@ class PoolQuotas(ProjectionStore[_PoolQuota]):
         return {key: share.used for key, share in self.of(namespace).items() if share.used}
 
     def kept(self) -> Mapping[str, Shares]:
-        """What is still in use in namespaces whose ResourceQuota is gone."""
+        """The amounts still in use in namespaces whose ResourceQuota is gone."""
         return {namespace: self.of(namespace) for namespace in self._kept}
 
     def forget(self, namespace: str) -> None:

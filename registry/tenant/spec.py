@@ -91,7 +91,7 @@ def unreadable_values(values: object) -> list[str]:
 
 
 def unreadable_quotas(release: Object) -> list[str]:
-    """What is wrong with stored quotas of a wrong type. They are not shown, and limit nothing."""
+    """The error of stored quotas that have a wrong type. They are not shown, and limit nothing."""
     quotas = _mapping(_mapping(release.get("spec")).get("values")).get(_QUOTAS)
     if quotas is not None and not isinstance(quotas, dict):
         return [f"spec.{_QUOTAS}: must be an object, and not {_type_name(quotas)}"]

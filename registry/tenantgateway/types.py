@@ -144,7 +144,7 @@ class DelegationCount(_Model):
 
 
 class DelegationProblem(_Model):
-    """A part of a hostname that is given away but not served."""
+    """A part of a hostname that is delegated but not served."""
 
     route: str = Field(description="Name of the route that delegates, in the gateway's own namespace.")
     to: str = Field(description="Namespace and name of the route that it delegates to.")
@@ -153,7 +153,7 @@ class DelegationProblem(_Model):
 
 
 class DelegationsStatus(_Model):
-    """What becomes of the parts of hostnames that routes give away to routes of other namespaces."""
+    """The states of the parts of hostnames that routes delegate to routes of other namespaces."""
 
     states: (
         Annotated[
@@ -188,7 +188,7 @@ class TenantGatewayStatus(_Model):
         None, alias="listenersReady", description="The number of those that are ready.", ge=0
     )
     delegations: DelegationsStatus | None = Field(
-        None, description="What becomes of the parts of hostnames that are given away."
+        None, description="The states of the parts of hostnames that are delegated."
     )
 
 

@@ -42,7 +42,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _wrong_name(subject: str, name: str) -> str:
-    """What is wrong with the form of a name; empty if nothing is."""
+    """The fault in the form of a name; empty if there is none."""
     if subject == "host" and any(each in name for each in "/:"):
         return f"explain host needs a hostname without scheme, port and path, such as shop.example.org, not {name}"
     if subject == "route" and [bool(each) for each in name.split("/")] != [True, True]:

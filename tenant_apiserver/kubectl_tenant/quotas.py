@@ -1,4 +1,4 @@
-"""What tenants declare, what is left of it for others, and what is used. Pure."""
+"""The quotas of tenants: declared, left for others, and used. Pure."""
 
 from __future__ import annotations
 

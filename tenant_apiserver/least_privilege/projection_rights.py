@@ -74,7 +74,7 @@ def _has(label: str) -> str:
 
 
 def _option_sources(role: Role) -> Iterator[Right]:
-    """What Options are computed from."""
+    """Rights to read the objects that Options are computed from."""
     by_group: dict[str, list[str]] = {}
     for kind in OPTION_KINDS:
         by_group.setdefault(kind.group, []).append(kind.plural)

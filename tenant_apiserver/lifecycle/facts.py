@@ -1,4 +1,4 @@
-"""What preflight knows of a cluster. Only `reader.py` makes these values."""
+"""The facts of a cluster that preflight judges. Only `reader.py` makes these values."""
 
 from __future__ import annotations
 
@@ -37,4 +37,4 @@ class ClusterFacts:
     definitions: Sequence[Object] = ()
     deployments: Sequence[Object] = ()
     notes: Sequence[str] = ()
-    """What could not be read besides."""
+    """Other objects that could not be read."""

@@ -1,4 +1,4 @@
-"""What preflight has found, as a table and as JSON. Pure."""
+"""The findings of preflight, as a table and as JSON. Pure."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _FIVE_LAYERS = (
 
 
 class OperatorStep(Enum):
-    """What an operator is about to do."""
+    """A step that an operator is about to take."""
 
     SHADOW = "shadow"
     """Run a server that only reads beside the one that serves the group."""

@@ -99,7 +99,7 @@ async def _check_rights(cluster: ReadableCluster, groups: Mapping[str, Object | 
 
 
 class _Move:
-    """One run. What has moved stays so, whatever happens to the next group."""
+    """One run. A group that has moved stays so, also if the next one fails."""
 
     def __init__(self, cluster: ReadableCluster, ours: OurServer, options: MoveOptions) -> None:
         self._cluster = cluster

@@ -1,4 +1,4 @@
-"""What an APIService needs to lead to the server of ours that runs in the cluster."""
+"""The fields of an APIService that lead to the server of ours that runs in the cluster."""
 
 from __future__ import annotations
 

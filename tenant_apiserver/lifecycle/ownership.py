@@ -102,7 +102,7 @@ def _runs_controllers(deployment: Object) -> bool:
 
 
 def _judge_reconciled_registration(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:
-    """Whoever applies the APIServices again takes them back at a time that nobody expects."""
+    """Finds appliers of the APIServices, such as Flux or Helm: the next apply takes them back, unexpectedly."""
     apps = facts.found.get(TargetObject(APISERVICES, "", api_service_name(APPS)))
     if step is not OperatorStep.REPLACE or apps is None or leads_to_us(apps):
         return

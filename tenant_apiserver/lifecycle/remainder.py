@@ -1,4 +1,4 @@
-"""What stays when the server has been removed, and how to remove it if that is really meant. Pure."""
+"""The objects that stay when the server has been removed, and how to remove them if that is really meant. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `uninstall` deletes: what a version of this server installs or stores, and nobody else owns. Pure."""
+"""The objects that `uninstall` deletes: versions of this server wrote them, nobody else owns them. Pure."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ STORED: Final = (
     TargetObject(CONFIGMAPS, NAMESPACE, KEPT_FORMS),
     *(TargetObject(LEASES, NAMESPACE, each) for each in (LEASE, CLAIM_LEASE)),
 )
-"""What the running server has created, which has no label."""
+"""Objects that the running server has created, which have no label."""
 _WRITERS = frozenset({SERVER, FIELD_MANAGER})
 _SECRET_KEYS = frozenset({"ca.crt", "ca.key", "tls.crt", "tls.key"})
 

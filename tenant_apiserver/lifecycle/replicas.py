@@ -19,7 +19,7 @@ class LeaseSighting:
 
 
 def deployment_ends(deployment: Object | None, pods: Sequence[Object]) -> str:
-    """What still has to end, empty if nothing. A Deployment does not count Pods that are shutting down."""
+    """The replicas that still have to end, empty if none. A Deployment does not count Pods that are shutting down."""
     if deployment is not None:
         status, generation = deployment.get("status") or {}, deployment["metadata"].get("generation", 0)
         if deployment["spec"].get("replicas", 1) != 0:
@@ -41,7 +41,7 @@ def sighting(lease: Object | None, last: LeaseSighting | None, now: float) -> Le
 
 
 def lease_ends(lease: Object | None, seen: LeaseSighting | None, now: float) -> str:
-    """Who may still lead, empty if nobody: the Lease has not been renewed for its whole duration."""
+    """The replica that may still lead; empty if none, because the Lease was not renewed for its whole duration."""
     if lease is None or seen is None:
         return ""
     spec = lease.get("spec") or {}

@@ -1,4 +1,4 @@
-"""Who serves the groups now, and which kinds would lose their server. Pure."""
+"""The servers of the groups now, and the kinds that would lose theirs. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a step writes, and where: the objects that it applies, and what the server writes while it runs. Pure."""
+"""The writes of a step: the objects that it applies, and those that the server writes while it runs. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tenant_apiserver.lifecycle.serving import leads_to_us, service_of
 SECTION = "What would be written"
 _WRITES = ("create", "update", "patch", "delete")
 _BY_CALLERS = ("helmreleases", "leases", "secrets", "apiservices")
-"""What the server writes without its controllers; `secrets` is that of its certificate."""
+"""The writes of the server without its controllers; `secrets` is that of its certificate."""
 
 
 def list_writes(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:

@@ -188,7 +188,7 @@ class ProjectionApi:
         return "; ".join(f"{feed.cache.resource.plural}: {feed.cluster_error}" for feed in failing)
 
     async def run(self) -> None:
-        """Runs until cancelled. What users may see is read first, so that watches can resume from the first version."""
+        """Runs until cancelled. Visibility is read first, so that watches can resume from the first version."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_VISIBILITY_TIMEOUT_SECONDS):
                 for each in self._config.tenants.visibility.informers:

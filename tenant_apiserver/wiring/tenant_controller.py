@@ -177,7 +177,7 @@ def _follow_settings(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Contents:
-    """What writes the contents of Namespaces, and removes them: the steps and the finalizer share it."""
+    """Writers of the contents of Namespaces, which also remove them: the steps and the finalizer share them."""
 
     settings: ContentSettings
     writer: ContentWriter

@@ -255,7 +255,7 @@ def account_may(client: Any, verb: str, group: str, resource: str, namespace: st
 
 
 def _review(client: Any, verb: str, group: str, resource: str, namespace: str = "") -> Object:
-    """What kube-apiserver says of a request of our server's service account."""
+    """Asks kube-apiserver for a verdict on a request of our server's service account."""
     attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace}
     spec = {"user": "system:serviceaccount:cozy-system:tenant-apiserver", "resourceAttributes": attributes}
     groups = ["system:serviceaccounts", "system:serviceaccounts:cozy-system", "system:authenticated"]

@@ -54,7 +54,7 @@ def foreign_secrets(gateways: Gateways, namespace: str) -> set[tuple[str, str]]:
 
 
 def test_a_gateway_uses_no_secret_of_a_namespace_that_has_not_consented(gateways: Gateways, foo: str) -> None:
-    """Neither does a grant for another kind, Secret or namespace help. What the Gateway had before, stays."""
+    """Neither does a grant for another kind, Secret or namespace help. The former certificates of the Gateway stay."""
     bob = gateways.create_namespace("bob")
     secret = {"metadata": {"name": "bought"}, "type": "kubernetes.io/tls", "data": {"tls.crt": "", "tls.key": ""}}
     gateways.client.request("POST", f"/api/v1/namespaces/{bob}/secrets", secret).expect(201)

@@ -1,4 +1,4 @@
-"""Which Tenants a comparison counts as reconciled, before it measures."""
+"""A comparison waits until all Tenants are reconciled before it measures."""
 
 from __future__ import annotations
 

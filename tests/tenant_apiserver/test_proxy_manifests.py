@@ -27,7 +27,7 @@ def test_the_account_reads_impersonates_and_reviews() -> None:
 
 
 def test_everything_of_the_proxy_is_in_a_namespace_of_its_own() -> None:
-    """Whoever runs a Pod beside it could use its account."""
+    """The creator of a Pod beside it could use its account."""
     objects = [each for each in built(PROXY) if "namespace" in each["metadata"]]
     assert {each["metadata"]["namespace"] for each in objects} == {NAMESPACE, "kube-system"}
     assert {each["kind"] for each in objects if each["metadata"]["namespace"] == "kube-system"} == {"RoleBinding"}

@@ -1,4 +1,4 @@
-"""Which versions of a group come first, and so are preferred."""
+"""The order of a group's versions: the first one is preferred."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Judges writes that were stored, but not judged at their own event, because their replica was killed or cut off.
 
 Such a write leaves its mark on the HelmRelease: the id of its claim, written with it, so that it costs no request. Each
-replica judges every marked write when it sees it. What it finds in order, as nearly always, was in order at its own
-event, too. Otherwise the replica that wrote it withdraws it. If it is still there after `LATE_SECONDS`, every replica
-that runs judges it by the history of the cluster (`write_history.py`), all with the same result, and withdraws it.
+replica judges every marked write when it sees it. A write that it finds in order, as nearly always, was in order at its
+own event, too. Otherwise the replica that wrote it withdraws it. If it is still there after `LATE_SECONDS`, every
+replica that runs judges it by the history of the cluster (`write_history.py`), all with the same result, and withdraws
+it.
 
 The mark remains until the controllers write the status of the Tenant. They do not touch a Tenant that may be withdrawn.
 """

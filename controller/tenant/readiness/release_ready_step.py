@@ -1,6 +1,6 @@
 """The condition ReleaseReady of a Tenant that asks for something that a chart installs.
 
-What Flux reports is not stored: it is read from the HelmRelease together with the Tenant (`registry.tenant.readiness`).
+The report of Flux is not stored: it is read from the HelmRelease with the Tenant (`registry.tenant.readiness`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What ReferenceGrants permit, indexed so that a reference is judged in constant time."""
+"""The references that ReferenceGrants permit, indexed so that one is judged in constant time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Services exist, so that a route is told whether those that it refers to do."""
+"""The existing Services, so that a route is told if one that it refers to is missing."""
 
 from __future__ import annotations
 

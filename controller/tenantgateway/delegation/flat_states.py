@@ -1,4 +1,4 @@
-"""What becomes of a flat route: whether it is written, planned, and accepted by the Gateway's own controller."""
+"""The state of a flat route: planned, written, or accepted by the Gateway's own controller."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ RECONCILE_ERROR = "ReconcileError"
 
 
 class Acceptance(NamedTuple):
-    """What controllers of Gateways say of a route as it is now; `reason` and `controller` only of one that is
-    refused."""
+    """The verdict of the Gateways' controllers on a route as it is now; `reason` and `controller` are set only if it
+    is refused."""
 
     state: Literal["Accepted", "Pending", "Refused"]
     reason: str = ""
@@ -33,8 +33,8 @@ class Acceptance(NamedTuple):
 
 
 def acceptance(route: Object) -> Acceptance:
-    """Accepted if that is said for each of the route's parentRefs; refused if one is. What was said of an earlier
-    generation, or of a parentRef that the route has no longer, does not count. Pure."""
+    """Accepted if that is said for each of the route's parentRefs; refused if one is. A verdict on an earlier
+    generation, or on a parentRef that the route has no longer, does not count. Pure."""
     namespace = route["metadata"]["namespace"]
     wanted = {parent_identity(each, namespace) for each in parent_refs(route)}
     accepted = set()

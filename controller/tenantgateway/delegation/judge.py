@@ -239,8 +239,8 @@ class DelegationJudge:
 
 
 def _served_message(root: Participant, flat_routes: Sequence[tuple[RouteId, str]]) -> str:
-    """What is known of the hostnames of a root that is accepted, from what the Gateway's controller says of its flat
-    routes: served is said of those that it has accepted as they are now."""
+    """The state of the hostnames of a root that is accepted, by the conditions that the Gateway's controller writes on
+    its flat routes: a hostname is served if those are accepted as they are now."""
     if pending := [f"{flat.kind} {flat.name}" for flat, state in flat_routes if state == "Pending"]:
         return f"{_UNCONFIRMED}: {join_limited(pending)}"
     if any(state == "Accepted" for _, state in flat_routes):

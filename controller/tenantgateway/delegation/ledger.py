@@ -1,4 +1,4 @@
-"""What becomes of the delegations of each root, counted by TenantGateway, for its status."""
+"""The states of the delegations of each root, counted by TenantGateway, for its status."""
 
 from __future__ import annotations
 

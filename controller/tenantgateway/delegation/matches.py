@@ -10,7 +10,7 @@ from controller.tenantgateway.delegation.model import DelegatedMatch
 from controller.tenantgateway.parse import mapping, mappings, string
 
 EVERYTHING = DelegatedMatch(())
-"""What a rule without matches selects."""
+"""The selection of a rule without matches."""
 
 
 def covers(delegated: DelegatedMatch, wanted: DelegatedMatch) -> bool:
@@ -61,7 +61,7 @@ def parse_method_match(match: Mapping[str, Any]) -> DelegatedMatch | None:
 
 
 def whole(hostname: str) -> DelegatedMatch:
-    """What a rule of a TLSRoute selects."""
+    """The selection of a TLSRoute's rule."""
     return DelegatedMatch((), exact=True, hostname=hostname)
 
 

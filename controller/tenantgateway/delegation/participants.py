@@ -106,7 +106,7 @@ def _with_rules(found: Participant, obj: Object) -> Participant:
 
 
 def _matches(rule: Mapping[str, Any], found: Participant) -> Sequence[DelegatedMatch | None]:
-    """What a rule selects; None stands for a match that is not supported."""
+    """The selections of a rule; None stands for a match that is not supported."""
     if found.id.kind == "TLSRoute":
         return [whole(each) for each in found.hostnames]
     parse = parse_match if found.id.kind == "HTTPRoute" else parse_method_match

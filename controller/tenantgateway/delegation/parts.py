@@ -1,4 +1,4 @@
-"""What delegation remembers beside the cluster's objects, and what TenantGateways tell of it."""
+"""The state of delegation beside the cluster's objects, and its summaries for TenantGateways."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class DelegationParts:
         self.ledger.record(route, root, tuple(states))
 
     def summary(self, gateway: Key) -> DelegationSummary:
-        """What becomes of the delegations of the roots that refer to a TenantGateway."""
+        """The states of the delegations of the roots that refer to a TenantGateway."""
         return self.ledger.summary(gateway)
 
     def errors_of(self, gateway: Key) -> Sequence[str]:

@@ -1,1 +1,1 @@
-"""What the status of routes tells about their parentRefs to Gateways."""
+"""The conditions that routes get for their parentRefs to Gateways."""

@@ -44,7 +44,7 @@ def hostname_matches(pattern: str, host: str) -> bool:
 
 
 def _domain_facts(known: KnownHost) -> list[Fact]:
-    """Whether the host is in the domain of the Tenant, and not in that of another one."""
+    """States if the host is in the domain of the Tenant, and not in that of another one."""
     tenant, owner = known.tenant, known.owner
     inside = within(tenant.host, known.host)
     if inside and owner is None:

@@ -112,7 +112,7 @@ def _service_facts(known: KnownTenant) -> Iterator[Fact]:
 
 
 def _quota_facts(known: KnownTenant) -> Iterator[Fact]:
-    """What is used of each limit that binds the namespace."""
+    """The use of each limit that binds the namespace."""
     if known.quota is None:
         return
     status = known.quota.get("status") or {}

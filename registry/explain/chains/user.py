@@ -13,7 +13,7 @@ _RBAC, _VISIBILITY = "rbac.authorization.k8s.io/v1", "visibility.md"
 
 
 def explain_user(known: KnownUser, about: str) -> Object:
-    """What a user may do with the Tenant and below it; the right to get it decides."""
+    """The verbs that a user has on the Tenant and below it; the right to get it decides."""
     facts = [
         *_verb_facts(
             known, known.allowed, "this tenant", "An action on a tenant needs RBAC in its parent's namespace."
@@ -54,7 +54,7 @@ def _sees(known: KnownUser) -> Fact:
 
 
 def explain_readers(known: KnownReaders, about: str) -> Object:
-    """Who may get the Tenant, by the bindings of its parent's namespace and of the cluster."""
+    """The subjects that may get the Tenant, by the bindings of its parent's namespace and of the cluster."""
     facts = [_reader_fact(each) for each in known.readers]
     if not known.cluster_wide:
         facts.append(

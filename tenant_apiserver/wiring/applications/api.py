@@ -61,7 +61,7 @@ class ApplicationApiConfig:
 
 
 def release_defaults(options: CommonOptions, settings: ReleaseSettings) -> ReleaseDefaults:
-    """What the flags do not say of the HelmReleases of applications, they have in common with those of Tenants."""
+    """Defaults of the HelmReleases of applications. Those without a flag of their own are the same as for Tenants."""
     history = options.helmrelease_max_history
     return ReleaseDefaults(
         interval=options.helmrelease_interval or settings.interval,

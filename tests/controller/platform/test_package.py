@@ -1,4 +1,4 @@
-"""Which values of the platform's Package are settings, and what goes before what."""
+"""The values of the platform's Package that are settings, and their precedence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the guard reads of objects, which others write and may have written wrong."""
+"""The guard reads objects that others write, and may have written wrong."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ def test_exceptions_other_than_api_errors_propagate() -> None:
     ],
 )
 def test_a_parent_ref_has_the_defaults_of_gateway_api(parent: Object, expected: tuple[str, ...]) -> None:
-    """Whether or not the cluster has filled them in."""
+    """The result is the same if the cluster has filled them in."""
     assert parse.parent_target(parent, "tenant-x") == expected
     group, kind, namespace, name = expected
     is_gateway = (group, kind) == (GATEWAY_API, "Gateway") and bool(name)

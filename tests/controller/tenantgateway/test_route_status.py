@@ -93,7 +93,7 @@ def test_the_losing_route_is_rejected_with_hostname_and_winner() -> None:
     ],
 )  # fmt: skip
 def test_the_loser_hears_who_won_and_of_nobody_else(winner: Route, message: str) -> None:
-    """R-204: also of another tenant. Who has lost to the same winner, and what is not contested, stays unnamed
+    """R-204: also of another tenant. Other losers to the same winner, and uncontested hostnames, stay unnamed
     (ATTACK-15)."""
     lost = route("tenant-foo", "shadow", HARBOR)
     others = [route("tenant-other", "shadow", HARBOR), route("tenant-other", "own", "own.other.example.com")]

@@ -95,7 +95,7 @@ def test_each_service_that_nothing_publishes_is_named(platform: E2eCluster) -> N
 
 
 def _publish(cluster: E2eCluster) -> None:
-    """What the charts, Cilium and cert-manager do for two services."""
+    """Acts as the charts, Cilium and cert-manager do for two services."""
     gateways, client = Gateways(cluster), cluster.client()
     expose(cluster, "dashboard", "api")
     for service in ("dashboard", "api"):

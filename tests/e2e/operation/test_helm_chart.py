@@ -147,8 +147,8 @@ def test_a_release_is_installed_upgraded_and_removed_and_leaves_what_others_use(
     wait_until("the Deployment is gone", lambda: not cluster.serves(DEPLOYMENT))
     assert [path for path in KEPT if not cluster.serves(path)] == []
     assert client.get(f"{GATEWAYS}/kept").expect(200)["spec"]["tlsPassthroughServices"] == ["kubernetes"]
-    # What stayed has the marks of this release, which can be installed again. helm/helm#31510: with server-side apply,
-    # Helm 4.0 takes over nothing.
+    # The objects that stayed have the marks of this release, which can be installed again. helm/helm#31510: with
+    # server-side apply, Helm 4.0 takes over nothing.
     cluster.helm_succeeds("install", "tenant-apiserver", CHART, "--server-side=false")
 
 

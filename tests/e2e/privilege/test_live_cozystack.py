@@ -36,7 +36,7 @@ def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def releases(live: LiveCluster) -> dict[str, Any]:
-    """What Flux acts on, by name."""
+    """The fields that Flux acts on, by name."""
     found = live.client.get(RELEASES).expect(200)["items"]
     return {each["metadata"]["name"]: (each["metadata"]["generation"], each["spec"]) for each in found}
 

@@ -32,7 +32,7 @@ OWN_REQUESTS = {
 def test_a_day_of_a_tenants_user(
     cluster: E2eCluster, proxy: TenantProxy, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
-    """What is theirs is listed, read, written and described as without the proxy; what is not is refused in the
+    """Their own objects are listed, read, written and described as without the proxy; others are refused in the
     cluster's words."""
     own, foreign = tenants.create_with_namespace(), tenants.create_with_namespace()
     access.bind(unique, own, user_subject(unique), "cozy:tenant:admin")

@@ -10,7 +10,7 @@ _INGRESSES = "/apis/networking.k8s.io/v1{}/ingresses"
 
 
 class PlatformCharts:
-    """What the charts of the services create and delete. The class of their Ingresses is tenant-root."""
+    """Creates and deletes the objects of the services' charts. The class of their Ingresses is tenant-root."""
 
     def __init__(self, cluster: E2eCluster) -> None:
         self._cluster = cluster
@@ -44,7 +44,7 @@ def _ingresses(namespace: str = "") -> str:
 
 
 def accept_route(gateways: Gateways, service: str) -> None:
-    """What the controller of the GatewayClass writes about the route of a service, for its present generation."""
+    """Writes the status of a service's route for its present generation, as the controller of the GatewayClass does."""
     found = SERVICES[service]
     plural = f"{found.kind.lower()}s"
 
@@ -76,7 +76,7 @@ def _true(type_: str, generation: int) -> Object:
 
 
 class Hostnames:
-    """Which hostnames of the platform's services are served, by an Ingress or by the Gateway of tenant-root. Found
+    """The hostnames of the platform's services that are served, by an Ingress or by the Gateway of tenant-root. Found
     without our server: from the objects that a controller of Ingresses or Gateways reads and writes."""
 
     def __init__(self, cluster: E2eCluster) -> None:

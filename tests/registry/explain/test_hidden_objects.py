@@ -1,4 +1,4 @@
-"""What the user may not get does not change an answer by a single byte (ATTACK-15)."""
+"""Objects that the user may not get do not change an answer by a single byte (ATTACK-15)."""
 
 from __future__ import annotations
 

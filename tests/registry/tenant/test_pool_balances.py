@@ -1,4 +1,4 @@
-"""What pools of quota have while descendants use more than they declare."""
+"""The balances of quota pools while descendants use more than they declare."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_a_module_has_the_labels_of_its_release_under_the_keys_that_consoles_loo
     ],
 )
 def test_annotations_that_have_the_values_are_hidden(key: str, is_shown: bool) -> None:
-    """Who may read modules need not be allowed to read the application."""
+    """A reader of modules need not be allowed to read the application."""
     shown = to_tenant_module(release(annotations={key: "text"}))["metadata"].get("annotations")
     assert shown == ({key: "text"} if is_shown else None)
 

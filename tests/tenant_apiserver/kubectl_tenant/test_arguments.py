@@ -1,4 +1,4 @@
-"""What `kubectl tenant` says of wrong arguments."""
+"""The messages of `kubectl tenant` about wrong arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `kubectl tenant` prints, as golden files, and for an empty answer what to do."""
+"""The output of `kubectl tenant` as golden files; an empty answer says what to do."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def options(**changes: Any) -> MoveOptions:
 
 
 def registered(cluster: LiveCozystack) -> dict[str, Object]:
-    """What owners of the APIServices have written, by name."""
+    """The labels and annotations that owners of the APIServices have written, by name."""
     found = {each["metadata"]["name"]: each for each in cluster.peek_all(APISERVICES)}
     return {
         name: {"annotations": each["metadata"].get("annotations"), "spec": each["spec"]} for name, each in found.items()

@@ -1,4 +1,4 @@
-"""What `preflight` says of a step before anything is written."""
+"""The findings of `preflight` about a step, before anything is written."""
 
 from __future__ import annotations
 

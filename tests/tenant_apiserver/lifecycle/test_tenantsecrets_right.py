@@ -1,4 +1,4 @@
-"""Whoever moves a group with TenantSecrets is told that our server needs a right for them, and how to give it."""
+"""A move of a group with TenantSecrets tells that our server needs a right for them, and how to give it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reaches the cluster of a request, and what comes back."""
+"""The part of a request that reaches the cluster, and of the answer that comes back."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ async def test_a_target_without_a_path_is_not_forwarded(proxy: RunningProxy, fir
     "target", ["/../../v3/users", "/api/%2e%2E/../../v3", "/..%2f../v3", "/%252e%252e/v3", "/..\\v3"]
 )
 async def test_no_target_leads_out_of_the_path_of_the_cluster(tmp_path: Path, target: str) -> None:
-    """What is beside a cluster behind a path, as in `https://host/k8s/clusters/a`, may not know impersonation."""
+    """The server beside a cluster behind a path, as in `https://host/k8s/clusters/a`, may not know impersonation."""
     async with proxied_upstream(tmp_path, base_path="/k8s/a") as proxy:
         for upgrade in ((), ("Connection: Upgrade", "Upgrade: websocket")):
             reader, writer = await proxy.send(f"GET {target} HTTP/1.1", "Host: x", *upgrade)

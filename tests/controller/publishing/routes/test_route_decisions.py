@@ -1,4 +1,4 @@
-"""What becomes of a route that exists or not, that is needed or not any more, and of those of others."""
+"""Decisions on routes that are missing, needed, no longer needed, or owned by others."""
 
 from __future__ import annotations
 

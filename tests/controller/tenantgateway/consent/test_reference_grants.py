@@ -1,4 +1,4 @@
-"""What ReferenceGrants permit, and which routes a change of one concerns."""
+"""The references that ReferenceGrants permit, and the routes that a change of one concerns."""
 
 from __future__ import annotations
 

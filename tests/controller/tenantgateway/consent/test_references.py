@@ -63,7 +63,7 @@ def test_the_rules_of_a_route_refer_to_objects(rule: Any, expected: list[Referen
     ],
 )
 def test_the_store_keeps_references_only_if_one_leaves_the_namespace(rules: Any, stored: list[Reference]) -> None:
-    """What is stored refers to the same objects."""
+    """The stored object refers to the same objects."""
     obj = route(*rules)
     slim = slim_route(obj)
     assert references(slim) == stored

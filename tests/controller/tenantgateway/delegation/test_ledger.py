@@ -1,4 +1,4 @@
-"""What becomes of delegations, counted by TenantGateway."""
+"""The states of delegations, counted by TenantGateway."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which requests a match selects, and which matches lie within others."""
+"""The requests that a match selects, and the matches that lie within others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one change costs among 10,000 vertices under 1,000 roots: counts, not time."""
+"""The cost of one change among 10,000 vertices under 1,000 roots: counts, not time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What roots and vertices are told: of each other, and of what the data plane says (docs/delegation.md)."""
+"""The conditions of roots and vertices: about each other, and about the data plane's verdicts (docs/delegation.md)."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_a_new_hostname_changes_one_object() -> None:
 
 
 def test_what_is_served_never_moves() -> None:
-    """Whatever comes and goes, in any order."""
+    """The layout keeps its promises through additions and removals in any order."""
     random, present = Random(7), set(many(0, 150))
     plan = plan_of(sorted(present))
     for _ in range(60):

@@ -207,7 +207,7 @@ def test_what_does_not_fit_names_the_setting_where_it_would_help(mode: str, feat
 
 
 def test_the_support_of_the_class_may_come_and_go() -> None:
-    """What is served stays; only the settings take it down."""
+    """A served hostname stays; only the settings take it down."""
 
     async def main(world: World) -> None:
         world.add_tenantgateway()

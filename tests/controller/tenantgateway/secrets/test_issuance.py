@@ -128,7 +128,7 @@ def test_a_wildcard_certificate_takes_over_as_soon_as_it_is_issued(
 
 
 def test_certificates_of_single_hostnames_take_over_from_the_wildcard_certificate() -> None:
-    """Which stays until the last of them is issued."""
+    """It stays until the last of them is issued."""
 
     async def main(world: World) -> None:
         world.add_tenantgateway(**{key: value for key, value in DNS01.items() if value is not None})

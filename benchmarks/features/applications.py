@@ -1,4 +1,4 @@
-"""python -m benchmarks.applications [--tenants 10000] [--applications 40000]: the caches of Tenants and
+"""python -m benchmarks.features.applications [--tenants 10000] [--applications 40000]: the caches of Tenants and
 applications in one process, without HTTP and without a cluster: their memory, and the processor time of reads, which
 hardly depends on what else the machine does."""
 

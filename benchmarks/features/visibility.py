@@ -1,4 +1,4 @@
-"""python -m benchmarks.visibility: the cost of showing each user only the Tenants that RBAC allows them to get.
+"""python -m benchmarks.features.visibility: the cost of showing users only the Tenants that they may get.
 
 One user sees ten of many Tenants, with forty RoleBindings in each namespace; then a grant makes ten more visible to a
 thousand watchers of all namespaces.
@@ -117,7 +117,7 @@ def _is_added(frame: objects.Object) -> bool:
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.visibility")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.features.visibility")
     add_cluster_option(parser, choices=TARGETS, default="embedded")
     parser.add_argument("--namespaces", type=int, default=1000)
     parser.add_argument("--bindings", type=int, default=40_000)

@@ -1,4 +1,4 @@
-"""python -m benchmarks.isolation [--cluster embedded|kube] [--tenants 1000] [--json FILE]
+"""python -m benchmarks.features.isolation [--cluster embedded|kube] [--tenants 1000] [--json FILE]
 
 Creates Tenants at once and measures how long it takes until all of them are isolated, and how many objects the
 controllers write a second for that. Then a bare client writes as many objects, of the same contents and by the same
@@ -179,7 +179,7 @@ def _copies(template: Sequence[tuple[str, str, Object]], namespace: str) -> Iter
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.isolation")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.features.isolation")
     add_cluster_option(parser, choices=TARGETS, default="embedded")
     parser.add_argument("--tenants", type=int, default=1000)
     parser.add_argument("--json", type=Path)

@@ -1,4 +1,4 @@
-"""python -m benchmarks.webhooks: the time that ten configured webhooks add to a write that none of them matches.
+"""python -m benchmarks.features.webhooks: the time that ten webhooks add to a write that none of them matches.
 
 No server runs: both plugins process one request repeatedly.
 """
@@ -19,7 +19,7 @@ from admission.webhook.metrics import WebhookMetrics
 from admission.webhook.mutating import MutatingWebhooks
 from admission.webhook.validating import ValidatingWebhooks
 from apiserver.meta.resource import Object
-from benchmarks.admission_request import NoOpinionAuthorizer, SingleNamespaceSource, update_request
+from benchmarks.features.admission_request import NoOpinionAuthorizer, SingleNamespaceSource, update_request
 
 _WEBHOOKS = 10
 _WRITES = 20_000

@@ -1,4 +1,4 @@
-"""python -m benchmarks.delegations [--cluster embedded|kube] [--vertices 10000 --roots 1000 --gateways 50] [--json F]
+"""python -m benchmarks.features.delegations [--cluster embedded|kube] [--vertices 10000 --roots 1000 ...] [--json FILE]
 
 Measures how long a change of one delegated route takes to reach the route that the Gateway serves, beside many others.
 """
@@ -19,8 +19,8 @@ import uvloop
 from benchmarks import figures, load
 from benchmarks.client import Connection, Endpoint
 from benchmarks.cluster_option import add_cluster_option
+from benchmarks.features.gateways import apex, make_owner, owner_namespace
 from benchmarks.figures import Row
-from benchmarks.gateways import apex, make_owner, owner_namespace
 from benchmarks.objects import Object
 from benchmarks.targets.by_name import TARGETS, running
 from benchmarks.targets.cluster_traffic import QUIET_SECONDS, read_traffic, wait_until_quiet
@@ -204,7 +204,7 @@ class DelegationBenchmark:
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.delegations")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.features.delegations")
     add_cluster_option(parser, choices=TARGETS, default="embedded")
     parser.add_argument("--vertices", type=int, default=10000)
     parser.add_argument("--roots", type=int, default=1000)

@@ -1,4 +1,4 @@
-"""python -m benchmarks.policies: the time that ten ValidatingAdmissionPolicies of five expressions add to a write.
+"""python -m benchmarks.features.policies: the time that ten policies of five expressions add to a write.
 
 No server runs: the plugin validates one request repeatedly.
 """
@@ -16,7 +16,7 @@ from admission.policy.params import ParamObjects, UnknownParamKind
 from admission.policy.plugin import ValidatingPolicies
 from admission.policy.policy_source import PolicySource
 from apiserver.meta.resource import Object
-from benchmarks.admission_request import NoOpinionAuthorizer, SingleNamespaceSource, update_request
+from benchmarks.features.admission_request import NoOpinionAuthorizer, SingleNamespaceSource, update_request
 
 _POLICIES = 10
 _WRITES = 2000

@@ -1,4 +1,4 @@
-"""python -m benchmarks.gateways [--cluster embedded|kube] [--routes 10000 --namespaces 500 --gateways 50] [--json FILE]
+"""python -m benchmarks.features.gateways [--cluster embedded|kube] [--routes 10000 --namespaces 500 ...] [--json FILE]
 
 Measures how long a new HTTPRoute takes to reach its Gateway, and the label of a Namespace to end the claims of its
 routes, and what both cost, beside few and beside many other routes.
@@ -264,7 +264,7 @@ class GatewayBenchmark:
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gateways")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.features.gateways")
     add_cluster_option(parser, choices=TARGETS, default="embedded")
     parser.add_argument("--routes", type=int, default=10000)
     parser.add_argument("--namespaces", type=int, default=500)

@@ -1,4 +1,4 @@
-"""python -m benchmarks.role_bindings: what the RoleBindings of many tenants in their parent's namespace cost a
+"""python -m benchmarks.features.role_bindings: what the RoleBindings of many tenants in their parent's namespace cost a
 kube-apiserver for each request there, which reads all of them.
 
 The same requests are timed without the bindings and with them: those of a user whom one of the bindings allows to read
@@ -86,7 +86,7 @@ class RoleBindings:
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.role_bindings")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.features.role_bindings")
     parser.add_argument("--bindings", type=int, default=10_000)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,5 +1,5 @@
-"""python -m benchmarks.application_requests [--applications 40000]: the processor time of the stand-alone server for
-requests about one of four kinds of applications, over HTTPS."""
+"""python -m benchmarks.features.application_requests [--applications 40000]: the processor time of the stand-alone
+server for requests about one of four kinds of applications, over HTTPS."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks import load
-from benchmarks.applications import definition, releases, report
 from benchmarks.client import Connection
+from benchmarks.features.applications import definition, releases, report
 from benchmarks.objects import Object
 from benchmarks.targets.standalone import StandaloneTarget
 from benchmarks.watcher_group import WatcherGroup
