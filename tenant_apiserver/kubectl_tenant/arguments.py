@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-COMMANDS = ("tree", "explain", "who-can-see", "quota", "hosts", "preflight")
+COMMANDS = ("tree", "explain", "who-can-see", "quota", "hosts", "ui", "preflight")
 SUBJECTS = ("tenant", "host", "route", "namespace", "user")
 OUTPUTS = ("wide", "json", "yaml")
 _OF_KUBECTL = ("context", "kubeconfig", "cluster", "user", "as", "token", "server")
@@ -28,6 +28,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     quota = _command(commands, "quota", "what is declared, allocated, used and left")
     quota.add_argument("name", nargs="?", default="", metavar="NAME")
     _command(commands, "hosts", "every hostname with its route and certificate")
+    page = _command(commands, "ui", "the tenants as a page in a browser, until Ctrl-C")
+    page.add_argument("--port", type=int, default=0, help="the port of loopback to listen on (default: a free one)")
+    page.add_argument("--open", action="store_true", help="open the page in the default browser")
     # its arguments are those of tenant-apiserver preflight
     commands.add_parser("preflight", help="whether this server can be installed here", add_help=False)
     if arguments[:1] == ["preflight"]:

@@ -74,6 +74,11 @@ def _run(arguments: argparse.Namespace) -> int:
         assert isinstance(options, PreflightOptions)
         return preflight(options)
     kubectl = Kubectl(arguments.flags)
+    if arguments.command == "ui":
+        # imported late, because the other commands need no HTTP server
+        from tenant_apiserver.ui.command import ui
+
+        return ui(kubectl.command, arguments.port, open_browser=arguments.open)
     match arguments.command:
         case "tree":
             _tree(kubectl, arguments)

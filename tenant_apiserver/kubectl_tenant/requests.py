@@ -39,7 +39,7 @@ class Kubectl:
     """`flags` are kubectl's own, such as --context."""
 
     def __init__(self, flags: Sequence[str] = (), *, command: str = "") -> None:
-        self._command = [command or os.environ.get("KUBECTL") or _installed(), *flags]
+        self.command = [command or os.environ.get("KUBECTL") or _installed(), *flags]
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> Object:
         """The document at a path. Raises RequestFailed."""
@@ -68,7 +68,7 @@ class Kubectl:
         """A line for each change that `kubectl get --watch` reports, and an empty one after the server has ended a
         watch, as it does now and then; ends when kubectl fails."""
         while True:
-            with subprocess.Popen([*self._command, *arguments], stdout=subprocess.PIPE, text=True) as process:
+            with subprocess.Popen([*self.command, *arguments], stdout=subprocess.PIPE, text=True) as process:
                 assert process.stdout is not None
                 try:
                     yield from process.stdout
@@ -84,9 +84,9 @@ class Kubectl:
 
     def _run(self, *arguments: str) -> str:
         try:
-            done = subprocess.run([*self._command, *arguments], capture_output=True, text=True, check=False)
+            done = subprocess.run([*self.command, *arguments], capture_output=True, text=True, check=False)
         except OSError as error:
-            raise RequestFailed(f"error: cannot run {self._command[0]}: {error}", 1) from error
+            raise RequestFailed(f"error: cannot run {self.command[0]}: {error}", 1) from error
         if done.returncode:
             raise RequestFailed(done.stderr.strip(), done.returncode)
         return done.stdout

@@ -1,0 +1,45 @@
+"""The login of a browser: a code from the printed URL, used once, is exchanged for a cookie."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable
+
+CODE_SECONDS = 600.0
+_MOST_SESSIONS = 32
+"""More browsers of one user are not expected; the oldest session ends when another one begins."""
+
+
+class Sessions:
+    """Codes and session tokens have 256 random bits. Only their hashes are in memory, so that comparing them takes the
+    same time for every wrong guess. `clock` counts seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._codes: dict[bytes, float] = {}
+        self._sessions: dict[bytes, None] = {}
+
+    def new_code(self) -> str:
+        """A code that is valid for `CODE_SECONDS`, once."""
+        code = secrets.token_urlsafe(32)
+        self._codes[_digest(code)] = self._clock() + CODE_SECONDS
+        return code
+
+    def begin(self, code: str) -> str | None:
+        """A new session token for a valid code, None for a code that is unknown, used or too old."""
+        expiry = self._codes.pop(_digest(code), None)
+        if expiry is None or expiry < self._clock():
+            return None
+        token = secrets.token_urlsafe(32)
+        self._sessions[_digest(token)] = None
+        while len(self._sessions) > _MOST_SESSIONS:
+            self._sessions.pop(next(iter(self._sessions)))
+        return token
+
+    def is_valid(self, token: str) -> bool:
+        return _digest(token) in self._sessions
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()

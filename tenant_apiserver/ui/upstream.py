@@ -1,0 +1,62 @@
+"""The cluster as the page's server reaches it: with the credentials of one user."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Final, Protocol
+
+import aiohttp
+from aiohttp import ClientResponse, ClientTimeout
+from multidict import CIMultiDict
+from yarl import URL
+
+from registry.cluster.interface import ClusterUnreachable
+
+_TIMEOUT: Final = ClientTimeout(total=None, sock_connect=10.0)
+_FAILURES: Final = (aiohttp.ClientError, TimeoutError, OSError)
+
+
+class Upstream(Protocol):
+    """`registry.cluster.upstream.UpstreamClient` is one."""
+
+    def forward(
+        self, method: str, target: str, headers: CIMultiDict[str], body: AsyncIterator[bytes] | None
+    ) -> AbstractAsyncContextManager[ClientResponse]:
+        """The response, whose body has not been read. Raises ClusterUnreachable until the response begins."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class KubectlProxy:
+    """A `kubectl proxy` that listens on a Unix socket: it has kubectl's own credentials, of any kind."""
+
+    def __init__(self, socket: Path) -> None:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.UnixConnector(str(socket), limit=0),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+        )
+
+    @asynccontextmanager
+    async def forward(
+        self, method: str, target: str, headers: CIMultiDict[str], body: AsyncIterator[bytes] | None
+    ) -> AsyncIterator[ClientResponse]:
+        try:
+            response = await self._session.request(
+                method,
+                URL(f"http://localhost{target}", encoded=True),
+                headers=headers,
+                data=body,
+                timeout=_TIMEOUT,
+                allow_redirects=False,
+            )
+        except _FAILURES as error:
+            raise ClusterUnreachable from error
+        async with response:
+            yield response
+
+    async def close(self) -> None:
+        await self._session.close()
