@@ -55,17 +55,16 @@ def _is_group_version(path: str) -> bool:
 def _is_readable(path: str) -> bool:
     for base, resources in _READABLE.items():
         if path.startswith(f"{base}/"):
-            rest = path.removeprefix(f"{base}/").split("/")
-            if rest[0] in resources:
-                # a list of all namespaces, or a cluster-scoped object; a name of a namespaced kind finds nothing
-                return len(rest) <= 2 and (rest[0] == "namespaces" or len(rest) == 1)
-            return rest[0] == "namespaces" and len(rest) >= 3 and rest[2] in resources and _is_shown(rest[2:])
+            match path.removeprefix(f"{base}/").split("/"):
+                case [resource]:
+                    return resource in resources
+                case ["namespaces", _]:
+                    return "namespaces" in resources
+                case ["namespaces", _, resource] | ["namespaces", _, resource, _]:
+                    return resource in resources
+                case ["namespaces", _, "tenants", _, "explain"]:
+                    return "tenants" in resources
     return False
-
-
-def _is_shown(rest: list[str]) -> bool:
-    """`rest` begins with the resource. The only subresource is the explanation of a Tenant."""
-    return len(rest) <= 2 or (rest[0] == "tenants" and rest[2:] == ["explain"])
 
 
 def _is_tenant(path: str, *, named: bool) -> bool:
