@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 COMMANDS = ("tree", "explain", "who-can-see", "quota", "hosts", "ui", "preflight")
 SUBJECTS = ("tenant", "host", "route", "namespace", "user")
+_LAST_PORT = 65535
 OUTPUTS = ("wide", "json", "yaml")
 _OF_KUBECTL = ("context", "kubeconfig", "cluster", "user", "as", "token", "server")
 
@@ -29,8 +30,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     quota.add_argument("name", nargs="?", default="", metavar="NAME")
     _command(commands, "hosts", "every hostname with its route and certificate")
     page = _command(commands, "ui", "the tenants as a page in a browser, until Ctrl-C")
-    page.add_argument("--port", type=int, default=0, help="the port of loopback to listen on (default: a free one)")
+    page.add_argument("--address", choices=("127.0.0.1", "::1"), default="127.0.0.1", help="the address to listen on")
+    page.add_argument("--port", type=_port, default=0, help="the port to listen on (default: 0, any free one)")
     page.add_argument("--open", action="store_true", help="open the page in the default browser")
+    page.add_argument("--read-only", action="store_true", help="refuse every write")
     # its arguments are those of tenant-apiserver preflight
     commands.add_parser("preflight", help="whether this server can be installed here", add_help=False)
     if arguments[:1] == ["preflight"]:
@@ -42,6 +45,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if found.command == "explain" and (problem := _wrong_name(found.subject, found.name)):
         parser.error(problem)
     return found
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"must be a number from 0 to {_LAST_PORT}, not {text}")
+    return int(text)
 
 
 def _wrong_name(subject: str, name: str) -> str:

@@ -75,10 +75,7 @@ def _run(arguments: argparse.Namespace) -> int:
         return preflight(options)
     kubectl = Kubectl(arguments.flags)
     if arguments.command == "ui":
-        # imported late, because the other commands need no HTTP server
-        from tenant_apiserver.ui.command import ui
-
-        return ui(kubectl.command, arguments.port, open_browser=arguments.open)
+        return _ui(kubectl, arguments)
     match arguments.command:
         case "tree":
             _tree(kubectl, arguments)
@@ -101,6 +98,20 @@ def _run(arguments: argparse.Namespace) -> int:
         case "hosts":
             _hosts(kubectl, arguments)
     return 0
+
+
+def _ui(kubectl: Kubectl, arguments: argparse.Namespace) -> int:
+    # imported late, because the other commands need no HTTP server
+    from tenant_apiserver.ui.command import UiOptions, ui
+
+    options = UiOptions(
+        address=arguments.address,
+        port=arguments.port,
+        namespace=arguments.namespace,
+        read_only=arguments.read_only,
+        open_browser=arguments.open,
+    )
+    return ui(kubectl.command, options)
 
 
 def _tree(kubectl: Kubectl, arguments: argparse.Namespace) -> None:

@@ -13,17 +13,24 @@ from registry.names import GROUP, VERSION
 
 _PATH: Final = re.compile(r"/[A-Za-z0-9._~:/-]*")
 _QUERY: Final = re.compile(r"[A-Za-z0-9._~:/?@!$&'()*+,;=%-]*")
-_DISCOVERY: Final = ("/version", "/api", "/apis")
+_DISCOVERY: Final = ("/version", "/api", "/apis", "/openapi/v3")
+_OPENAPI: Final = "/openapi/v3"
 _READABLE: Final = {
-    "/api/v1": frozenset({"events", "namespaces", "resourcequotas"}),
-    f"/apis/{GROUP}/{VERSION}": frozenset({"tenants"}),
-    "/apis/gateway.cozystack.io/v1alpha1": frozenset({"tenantgateways"}),
-    "/apis/gateway.networking.k8s.io/v1": frozenset({"gateways", "httproutes", "grpcroutes", "tlsroutes"}),
-    "/apis/cert-manager.io/v1": frozenset({"certificates"}),
+    "": frozenset({"events", "namespaces", "resourcequotas"}),
+    GROUP: frozenset({"tenants"}),
+    "core.cozystack.io": frozenset({"tenantmodules", "tenantnamespaces"}),
+    "gateway.cozystack.io": frozenset({"tenantgateways"}),
+    "gateway.networking.k8s.io": frozenset({"gateways", "httproutes", "grpcroutes", "tlsroutes"}),
+    "cert-manager.io": frozenset({"certificates"}),
 }
-"""The resources that may be listed, watched and read, by group version. Subresources of a Tenant belong to it."""
-_REVIEWS: Final = frozenset({"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"})
-_TENANTS: Final = re.compile(rf"/apis/{re.escape(GROUP)}/{VERSION}/namespaces/[^/]+/tenants(/[^/]+)?")
+"""The resources that may be listed, watched and read, by group. Not in it: TenantSecrets, and applications, whose
+values may have passwords."""
+_GROUP_VERSION: Final = re.compile(
+    r"/(?:api|apis/(?P<group>[a-z0-9.-]+))/(?P<version>v[1-9][0-9]*(?:(?:alpha|beta)[1-9][0-9]*)?)(?P<rest>/.*)?"
+)
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_TENANTS: Final = re.compile(rf"/apis/{re.escape(GROUP)}/{VERSION}/namespaces/[^/]+/tenants(?P<name>/[^/]+)?")
+_WRITES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 def is_well_formed(path: str, query: str) -> bool:
@@ -38,35 +45,38 @@ def is_well_formed(path: str, query: str) -> bool:
 
 def is_allowed(method: str, path: str) -> bool:
     """True for a well-formed path that the page may use with this method."""
-    match method:
-        case "GET":
-            return path in _DISCOVERY or _is_group_version(path) or _is_readable(path)
-        case "POST":
-            return path in _REVIEWS or _is_tenant(path, named=False)
-        case "PUT" | "PATCH" | "DELETE":
-            return _is_tenant(path, named=True)
-    return False
+    if method == "GET":
+        return path in _DISCOVERY or _is_readable(path) or _is_description(path)
+    named = _TENANTS.fullmatch(path)
+    if method == "POST":
+        return path == _REVIEWS or (named is not None and named["name"] is None)
+    return method in _WRITES and named is not None and named["name"] is not None
 
 
-def _is_group_version(path: str) -> bool:
-    return path in _READABLE or (path.startswith("/openapi/v3/apis/") and path.removeprefix("/openapi/v3") in _READABLE)
+def is_write(method: str, path: str) -> bool:
+    """True for an allowed request that may change something, be it only as a dry run."""
+    return method in _WRITES and path != _REVIEWS
+
+
+def _is_description(path: str) -> bool:
+    """True for the OpenAPI document of a group version with kinds that may be read."""
+    found = _GROUP_VERSION.fullmatch(path.removeprefix(_OPENAPI)) if path.startswith(_OPENAPI) else None
+    return found is not None and found["rest"] is None and (found["group"] or "") in _READABLE
 
 
 def _is_readable(path: str) -> bool:
-    for base, resources in _READABLE.items():
-        if path.startswith(f"{base}/"):
-            match path.removeprefix(f"{base}/").split("/"):
-                case [resource]:
-                    return resource in resources
-                case ["namespaces", _]:
-                    return "namespaces" in resources
-                case ["namespaces", _, resource] | ["namespaces", _, resource, _]:
-                    return resource in resources
-                case ["namespaces", _, "tenants", _, "explain"]:
-                    return "tenants" in resources
+    found = _GROUP_VERSION.fullmatch(path)
+    if found is None or (resources := _READABLE.get(found["group"] or "")) is None:
+        return False
+    match (found["rest"] or "").split("/")[1:]:
+        case []:
+            return found["rest"] is None
+        case ["namespaces"] | ["namespaces", _]:
+            return "namespaces" in resources
+        case [resource] | ["namespaces", _, resource] | ["namespaces", _, resource, _]:
+            return resource in resources and resource != "namespaces"
+        case ["tenantnamespaces", _]:
+            return "tenantnamespaces" in resources
+        case ["namespaces", _, "tenants", _, "explain"]:
+            return "tenants" in resources
     return False
-
-
-def _is_tenant(path: str, *, named: bool) -> bool:
-    found = _TENANTS.fullmatch(path)
-    return found is not None and (found.group(1) is not None) == named

@@ -4,38 +4,56 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass
-from html import escape
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import parse_qs
 
 import orjson
 from aiohttp import web
 
-from apiserver.meta.errors import StatusError
+from apiserver.endpoints.filters.error_response import ErrorResponses
+from apiserver.meta.errors import MethodNotAllowed, StatusError
+from apiserver.request.context import Handler, RequestContext, compose
+from apiserver.server.app import route_everything
+from apiserver.server.loopback import LoopbackConnection, LoopbackListener, listen_on_loopback
+from apiserver.server.socket_owner import is_own, owner_of, owners_are_known
+from tenant_apiserver import __version__
+from tenant_apiserver.ui.documents import document
 from tenant_apiserver.ui.forward import forward
-from tenant_apiserver.ui.same_origin import cross_origin, wrong_host
-from tenant_apiserver.ui.security_headers import SECURITY_HEADERS
-from tenant_apiserver.ui.sessions import Sessions
+from tenant_apiserver.ui.same_origin import LOGIN, PAGE, Headers, has_wrong_host, is_from_other_site, refusal
+from tenant_apiserver.ui.security_headers import set_security_headers
+from tenant_apiserver.ui.sessions import Sessions, cookie_values
 from tenant_apiserver.ui.static_files import StaticFile, load_static_files
 from tenant_apiserver.ui.upstream import Upstream
 
-_CLUSTER_PATHS: Final = ("/api", "/apis", "/openapi", "/version")
-_NAVIGATION: Final = frozenset({"/", "/login"})
-_SHUTDOWN_SECONDS: Final = 0.5
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_CLUSTER_PATHS: Final = frozenset({"api", "apis", "openapi", "version"})
+_AGENT: Final = f"tenant-ui/{__version__}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInfo:
-    """The answer of /session. `namespace` is that of the user's kubeconfig, empty if unknown."""
+    """The answer of /session. `cluster` is the address of the server, or `stand-alone`; `namespace` that of the user's
+    kubeconfig, empty if it has none; `user` is empty if the cluster does not tell."""
 
     user: str
     cluster: str
     namespace: str
-    version: str
+    read_only: bool = False
+
+    def document(self) -> bytes:
+        """As JSON."""
+        return orjson.dumps(
+            {
+                "user": self.user,
+                "cluster": self.cluster,
+                "namespace": self.namespace or None,
+                "readOnly": self.read_only,
+                "version": __version__,
+            }
+        )
 
 
 class PageServer:
@@ -47,104 +65,128 @@ class PageServer:
         self._how_to_log_in = how_to_log_in
         self._files = load_static_files()
         self._sessions = Sessions(time.monotonic)
-        self._port = 0
-        self._runner: web.AppRunner | None = None
+        self._listener: LoopbackListener | None = None
+        self._address = ("", 0)
+        self.knows_accounts = False
+        """True if connections of other accounts of the machine are refused."""
 
-    async def start(self, port: int = 0) -> None:
-        """Listens on the port, or on a free one. Raises OSError if it is taken."""
-        app = web.Application(middlewares=[self._guard])
-        app.router.add_route("*", "/{path:.*}", self._answer)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", port)
-        await site.start()
-        self._port = int(self._runner.addresses[0][1])
+    async def start(self, address: str = "127.0.0.1", port: int = 0) -> None:
+        """Listens on the port, or on a free one. Raises CannotListen."""
+        app = route_everything(compose([ErrorResponses(), self._guard], self._answer))
+        app.on_response_prepare.append(set_security_headers)
+        self._listener = await listen_on_loopback(app, address, port)
+        self._address = (address, self._listener.port)
+        self.knows_accounts = await owners_are_known(self._address)
 
     def login_url(self) -> str:
         """A URL that logs one browser in, once."""
-        return f"http://127.0.0.1:{self._port}/login?code={self._sessions.new_code()}"
+        return f"{self._origin()}{LOGIN}?code={self._sessions.new_code()}"
 
     async def close(self) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
+        if self._listener is not None:
+            await self._listener.close()
         await self._upstream.close()
 
-    @web.middleware
-    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        try:
-            response = self._refusal(request) or await handler(request)
-        except StatusError as error:
-            response = _status(error)
-        if not response.prepared:
-            response.headers.update(SECURITY_HEADERS)
-            response.headers.setdefault("Cache-Control", "no-store")
-        return response
+    async def _guard(self, context: RequestContext, next: Handler) -> web.StreamResponse:
+        """Raises StatusError for a request that does not come from the page, or has no session."""
+        headers, path = context.http.headers, _path(context)
+        if has_wrong_host(headers, self._address[1]):
+            raise StatusError(421, "MisdirectedRequest", "this server has no such hostname")
+        if not await self._is_of_own_account(context.http):
+            raise StatusError(403, "Forbidden", "the connection comes from another account of this machine")
+        if why := refusal(context.http.method, path, headers):
+            if path != PAGE:
+                raise StatusError(403, "Forbidden", why)
+            return document(HTTPStatus.FORBIDDEN, "This link comes from another site", self._type_the_address())
+        if path == LOGIN or self._has_session(headers):
+            return await next(context)
+        if path == PAGE:
+            return document(HTTPStatus.UNAUTHORIZED, "You are not logged in", self._how_to_log_in)
+        raise StatusError(401, "Unauthorized", f"no session: {self._how_to_log_in}")
 
-    def _refusal(self, request: web.Request) -> web.Response | None:
-        """The answer to a request that does not come from the page, or from a browser without a session."""
-        if wrong_host(request.headers, self._port):
-            return _status(StatusError(421, "MisdirectedRequest", "this server has no such hostname"))
-        why = cross_origin(request.method, request.headers, navigation=request.path in _NAVIGATION)
-        if why:
-            return _status(StatusError(403, "Forbidden", why))
-        if request.path == "/login" or self._sessions.is_valid(request.cookies.get(self._cookie, "")):
-            return None
-        if request.path == "/":
-            return self._page(HTTPStatus.UNAUTHORIZED, "You are not logged in")
-        return _status(StatusError(401, "Unauthorized", f"no session: {self._how_to_log_in}"))
-
-    async def _answer(self, request: web.Request) -> web.StreamResponse:
-        path = request.path
-        if path.startswith(_CLUSTER_PATHS):
-            return await forward(request, self._upstream)
-        if request.method not in ("GET", "HEAD"):
-            raise StatusError(405, "MethodNotAllowed", "the page is only read")
-        if path == "/login":
-            return self._log_in(request.query.get("code", ""))
+    async def _answer(self, context: RequestContext) -> web.StreamResponse:
+        http, path = context.http, _path(context)
+        if path.split("/")[1] in _CLUSTER_PATHS:
+            return await forward(http, self._upstream, agent=_AGENT, read_only=self._info.read_only)
+        if http.method != "GET" and (http.method != "HEAD" or path == LOGIN):
+            raise MethodNotAllowed
+        if path == LOGIN:
+            return self._log_in(http)
         if path == "/session":
-            return web.Response(body=orjson.dumps(asdict(self._info)), content_type="application/json")
-        name = "index.html" if path == "/" else path.removeprefix("/static/")
-        if (found := self._files.get(name)) is None or path not in ("/", f"/static/{name}"):
-            raise StatusError(404, "NotFound", "there is no such page")
-        return _file(found, request.headers)
+            return web.Response(body=self._info.document(), content_type="application/json")
+        name = "index.html" if path == PAGE else path.removeprefix("/static/")
+        if (found := self._files.get(name)) is None or path not in (PAGE, f"/static/{name}"):
+            raise StatusError(404, "NotFound", "the page has no such file")
+        return _file(found, http.headers)
 
-    def _log_in(self, code: str) -> web.Response:
+    def _log_in(self, http: web.Request) -> web.Response:
+        code = parse_qs(http.raw_path.partition("?")[2]).get("code", [""])[0]
         token = self._sessions.begin(code)
-        if token is None:
-            return self._page(HTTPStatus.UNAUTHORIZED, "This link has been used, or is too old")
-        response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": "/"})
-        response.set_cookie(self._cookie, token, path="/", httponly=True, samesite="Strict")
+        if token is None and not self._has_session(http.headers):
+            title = "This link has been used, or is too old"
+            return document(HTTPStatus.UNAUTHORIZED, title, self._how_to_log_in)
+        if is_from_other_site(http.headers):
+            # a browser does not send a strict cookie along redirects that began on another site
+            response = document(HTTPStatus.OK, "Logged in", self._type_the_address())
+            response.headers["Refresh"] = f"0; url={PAGE}"
+        else:
+            response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": PAGE})
+        if token is not None:
+            response.set_cookie(self._cookie, token, path="/", httponly=True, samesite="Strict")
         return response
+
+    async def _is_of_own_account(self, http: web.Request) -> bool:
+        """False if a process of another account has opened the connection."""
+        connection = http.protocol
+        assert isinstance(connection, LoopbackConnection)
+        if connection.is_trusted is None:
+            connection.is_trusted = not self.knows_accounts or await _is_own_connection(http)
+        return connection.is_trusted
+
+    def _has_session(self, headers: Headers) -> bool:
+        return self._sessions.is_valid(cookie_values(headers.getall("Cookie", ()), self._cookie))
 
     @property
     def _cookie(self) -> str:
         """Cookies do not tell ports apart, so the name does."""
-        return f"tenant-ui-{self._port}"
+        return f"tenant-ui-{self._address[1]}"
 
-    def _page(self, status: HTTPStatus, title: str) -> web.Response:
-        text = (
-            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
-            f"<h1>{escape(title)}</h1><p>{escape(self._how_to_log_in)}</p></html>\n"
-        )
-        return web.Response(status=status, text=text, content_type="text/html", charset="utf-8")
+    def _origin(self) -> str:
+        address, port = self._address
+        return f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
+
+    def _type_the_address(self) -> str:
+        return f"Type the address into the address bar: {self._origin()}/"
 
 
-async def serve_page(server: PageServer, port: int, announce: Callable[[str], None]) -> None:
-    """Serves until it is cancelled. `announce` gets the URL. Raises OSError if the port is taken."""
+async def serve_page(server: PageServer, address: str, port: int, announce: Callable[[str], None]) -> None:
+    """Serves until it is cancelled. `announce` gets the URL. Raises CannotListen."""
     try:
-        await server.start(port)
+        await server.start(address, port)
         announce(server.login_url())
         await asyncio.Event().wait()
     finally:
         await server.close()
 
 
-def _file(found: StaticFile, headers: Mapping[str, str]) -> web.Response:
+def _path(context: RequestContext) -> str:
+    """As the client sent it, so that no two parts of this server decode it differently."""
+    path = context.http.raw_path.partition("?")[0]
+    if not path.startswith("/"):
+        raise StatusError(400, "BadRequest", "the target of the request has no path")
+    return path
+
+
+async def _is_own_connection(http: web.Request) -> bool:
+    transport = http.transport
+    if transport is None:
+        return False
+    client, server = (transport.get_extra_info(name) for name in ("peername", "sockname"))
+    return is_own(await asyncio.to_thread(partial(owner_of, client[:2], server[:2])))
+
+
+def _file(found: StaticFile, headers: Headers) -> web.Response:
     kept = {"ETag": found.etag, "Cache-Control": "no-cache"}
     if found.etag in headers.get("If-None-Match", ""):
         return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=kept)
     return web.Response(body=found.body, headers={"Content-Type": found.media_type, **kept})
-
-
-def _status(error: StatusError) -> web.Response:
-    return web.Response(status=error.code, body=orjson.dumps(error.status()), content_type="application/json")

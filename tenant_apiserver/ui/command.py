@@ -3,120 +3,103 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import sys
 import tempfile
-import webbrowser
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from tenant_apiserver import __version__
-from tenant_apiserver.ui.application import PageServer, SessionInfo, serve_page
+from apiserver.server.listener import CannotListen
+from tenant_apiserver.ui.application import PageServer, serve_page
+from tenant_apiserver.ui.browser import open_in_browser
+from tenant_apiserver.ui.kubectl import KubectlFailed, kubectl_proxy, session_info
+from tenant_apiserver.ui.sessions import CODE_SECONDS
 from tenant_apiserver.ui.upstream import KubectlProxy
 
-_START_SECONDS: Final = 30.0
-_HOW_TO_LOG_IN: Final = "open the URL that kubectl tenant ui prints. It is valid once: start the command again."
+_HOW_TO_LOG_IN: Final = (
+    "Open the URL that kubectl tenant ui prints. It logs in one browser, once: start the command again for another."
+)
+_NO_ACCOUNTS: Final = (
+    "warning: this system does not tell whose connections are whose: other accounts of this machine can try to log in"
+)
+# a Ctrl-C reaches kubectl and this process at the same time
+_SIGNAL_SECONDS: Final = 0.5
 
 
-class KubectlFailed(Exception):
-    """kubectl ended, or did not begin to serve; the text is its own."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UiOptions:
+    """`address` is one of loopback; port 0 is any free one; `namespace` is that of the context if it is empty."""
+
+    address: str = "127.0.0.1"
+    port: int = 0
+    namespace: str = ""
+    read_only: bool = False
+    open_browser: bool = False
 
 
-async def run_ui(kubectl: Sequence[str], port: int, *, open_browser: bool) -> None:
-    """Serves the page until a signal. `kubectl` is the program with its flags. Raises KubectlFailed, and OSError if the
-    port is taken."""
-
-    def announce(url: str) -> None:
-        print(f"The page is at {url}\nIt logs in one browser. Ctrl-C ends it.", flush=True)
-        if open_browser:
-            webbrowser.open(url)
-
-    stopped = asyncio.Event()
-    for each in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(each, stopped.set)
-    async with _kubectl_proxy(kubectl) as (process, socket):
-        info = await _session_info(kubectl)
-        server = PageServer(KubectlProxy(socket), info, how_to_log_in=_HOW_TO_LOG_IN)
-        serving = asyncio.create_task(serve_page(server, port, announce))
-        ends = (serving, asyncio.create_task(stopped.wait()), asyncio.create_task(process.wait()))
-        try:
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in ends:
-                task.cancel()
-            await asyncio.wait(ends)
-        if not serving.cancelled() and (error := serving.exception()):
-            raise error
-        if process.returncode is not None and not stopped.is_set():
-            raise KubectlFailed("error: kubectl proxy has ended")
-
-
-@asynccontextmanager
-async def _kubectl_proxy(kubectl: Sequence[str]) -> AsyncIterator[tuple[asyncio.subprocess.Process, Path]]:
-    """A kubectl proxy on a socket in a folder that only the user can enter: unlike a port of loopback, no other user
-    of the machine can reach it."""
-    with tempfile.TemporaryDirectory(prefix="tenant-ui-") as folder:
-        socket = Path(folder) / "socket"
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *kubectl, "proxy", f"--unix-socket={socket}", stdout=asyncio.subprocess.PIPE
-            )
-        except OSError as error:
-            raise KubectlFailed(f"error: cannot run {kubectl[0]}: {error}") from error
-        try:
-            await _wait_until_it_serves(process)
-            yield process, socket
-        finally:
-            if process.returncode is None:
-                process.terminate()
-            await process.wait()
-
-
-async def _wait_until_it_serves(process: asyncio.subprocess.Process) -> None:
-    """kubectl prints a line as soon as the socket is there."""
-    assert process.stdout is not None
+def ui(kubectl: Sequence[str], options: UiOptions) -> int:
+    """Returns the exit status: 0 after a signal, 1 if kubectl or the port fails. `kubectl` is the program with its
+    flags."""
     try:
-        line = await asyncio.wait_for(process.stdout.readline(), _START_SECONDS)
-    except TimeoutError:
-        raise KubectlFailed(f"error: kubectl proxy did not start within {_START_SECONDS:.0f} s") from None
-    if not line:
-        raise KubectlFailed("error: kubectl proxy did not start")
-
-
-async def _session_info(kubectl: Sequence[str]) -> SessionInfo:
-    """As far as kubectl can tell. An old cluster cannot say who the user is."""
-    view, whoami = await asyncio.gather(
-        _json(kubectl, "config", "view", "--minify", "-o", "json"), _json(kubectl, "auth", "whoami", "-o", "json")
-    )
-    contexts, clusters = view.get("contexts") or [{}], view.get("clusters") or [{}]
-    return SessionInfo(
-        user=((whoami.get("status") or {}).get("userInfo") or {}).get("username", ""),
-        cluster=(clusters[0].get("cluster") or {}).get("server", ""),
-        namespace=(contexts[0].get("context") or {}).get("namespace", ""),
-        version=__version__,
-    )
-
-
-async def _json(kubectl: Sequence[str], *arguments: str) -> dict[str, Any]:
-    process = await asyncio.create_subprocess_exec(
-        *kubectl, *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
-    )
-    output, _ = await process.communicate()
-    if process.returncode:
-        return {}
-    found = json.loads(output)
-    return found if isinstance(found, dict) else {}
-
-
-def ui(kubectl: Sequence[str], port: int, *, open_browser: bool) -> int:
-    """Returns the exit status: 0 after a signal, 1 if kubectl or the port fails."""
-    try:
-        asyncio.run(run_ui(kubectl, port, open_browser=open_browser))
-    except (KubectlFailed, OSError) as error:
+        asyncio.run(_run_ui(kubectl, options))
+    except (KubectlFailed, CannotListen) as error:
         message = str(error)
         print(message if message.startswith("error:") else f"error: {message}", file=sys.stderr)
         return 1
     return 0
+
+
+async def _run_ui(kubectl: Sequence[str], options: UiOptions) -> None:
+    """Serves the page until a signal. Raises KubectlFailed and CannotListen."""
+    stopped = asyncio.Event()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(each, stopped.set)
+    with tempfile.TemporaryDirectory(prefix="tenant-ui-") as name:
+        folder = Path(name)
+        async with kubectl_proxy(kubectl, folder) as (process, socket):
+            info = await session_info(kubectl, namespace=options.namespace, read_only=options.read_only)
+            server = PageServer(KubectlProxy(socket), info, how_to_log_in=_HOW_TO_LOG_IN)
+
+            def announce(url: str) -> None:
+                _announce(url, folder if options.open_browser else None, knows_accounts=server.knows_accounts)
+
+            await _serve_until(server, options, announce=announce, process=process, stopped=stopped)
+
+
+async def _serve_until(
+    server: PageServer,
+    options: UiOptions,
+    *,
+    announce: Callable[[str], None],
+    process: asyncio.subprocess.Process,
+    stopped: asyncio.Event,
+) -> None:
+    """Serves until a signal. Raises CannotListen, and KubectlFailed if kubectl ends before."""
+    serving = asyncio.create_task(serve_page(server, options.address, options.port, announce))
+    ends = (serving, asyncio.create_task(stopped.wait()), asyncio.create_task(process.wait()))
+    try:
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        if process.returncode is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stopped.wait(), _SIGNAL_SECONDS)
+    finally:
+        for task in ends:
+            task.cancel()
+        await asyncio.wait(ends)
+    if not serving.cancelled() and (error := serving.exception()):
+        raise error
+    if process.returncode is not None and not stopped.is_set():
+        raise KubectlFailed("error: kubectl proxy has ended")
+
+
+def _announce(url: str, opened_from: Path | None, *, knows_accounts: bool) -> None:
+    """Prints the URL, and opens it in a browser by a file in the folder, if there is one."""
+    minutes = f"{CODE_SECONDS / 60:.0f} minutes"
+    print(f"The page is at {url}\nThis URL logs in one browser, within {minutes}. Ctrl-C ends the page.", flush=True)
+    if not knows_accounts:
+        print(_NO_ACCOUNTS, file=sys.stderr, flush=True)
+    if opened_from is not None:
+        open_in_browser(opened_from, url)

@@ -9,8 +9,7 @@ from aiohttp import ClientError, web
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from apiserver.meta.errors import BadRequest, RequestEntityTooLarge, StatusError
-from tenant_apiserver.ui.allowed_requests import is_allowed, is_well_formed
-from tenant_apiserver.ui.security_headers import SECURITY_HEADERS
+from tenant_apiserver.ui.allowed_requests import is_allowed, is_well_formed, is_write
 from tenant_apiserver.ui.upstream import Upstream
 
 _REQUEST_HEADERS: Final = ("Accept", "Accept-Encoding", "Content-Type", "If-None-Match")
@@ -29,18 +28,25 @@ _MOST_BODY: Final = 3 * 1024 * 1024
 """As much as a kube-apiserver accepts."""
 
 
-async def forward(request: web.Request, upstream: Upstream) -> web.StreamResponse:
-    """Raises StatusError for a request that the page does not need, and if the cluster cannot be reached."""
+async def forward(
+    request: web.Request, upstream: Upstream, *, agent: str, read_only: bool = False
+) -> web.StreamResponse:
+    """`agent` is the User-Agent that the cluster logs. Raises StatusError for a request that the page does not need,
+    and if the cluster cannot be reached."""
     path, _, query = request.raw_path.partition("?")
     if not is_well_formed(path, query):
         raise BadRequest("the path or the query has characters that the page never sends")
     if not is_allowed(request.method, path):
         raise StatusError(403, "Forbidden", f"the page does not {request.method} {path}: use kubectl for it")
+    if read_only and is_write(request.method, path):
+        raise StatusError(403, "Forbidden", "the page only reads: it was started with --read-only")
+    if request.method == "GET" and request.body_exists:
+        raise BadRequest("a GET has no body")
     headers = _passed(request.headers, _REQUEST_HEADERS)
+    headers["User-Agent"] = agent
     body = await _body(request) if request.body_exists else None
     async with upstream.forward(request.method, request.raw_path, headers, _once(body)) as received:
         relayed = _passed(received.headers, _RESPONSE_HEADERS)
-        relayed.update({**SECURITY_HEADERS, "Cache-Control": "no-store"})
         response = web.StreamResponse(status=received.status, reason=received.reason, headers=relayed)
         await response.prepare(request)
         try:

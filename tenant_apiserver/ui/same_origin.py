@@ -8,34 +8,54 @@ the port.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
+
+from multidict import CIMultiDictProxy
 
 UNSAFE_HEADER: Final = "X-Tenant-UI"
 """Must be on every request that changes something. A form cannot send it, and a script only to its own origin."""
+LOGIN, PAGE = "/login", "/"
 
 _SAFE: Final = frozenset({"GET", "HEAD"})
 _HOSTNAMES: Final = ("127.0.0.1", "localhost", "[::1]")
+_OWN, _BY_HAND = "same-origin", "none"
+
+Headers = CIMultiDictProxy[str]
 
 
-def allowed_hosts(port: int) -> frozenset[str]:
-    """The values of Host by which a browser reaches the server."""
-    return frozenset(f"{name}:{port}" for name in _HOSTNAMES)
+def has_wrong_host(headers: Headers, port: int) -> bool:
+    """True unless the only Host is a name by which a browser reaches a port of loopback."""
+    return [each.lower() for each in headers.getall("Host", ())] not in ([f"{name}:{port}"] for name in _HOSTNAMES)
 
 
-def wrong_host(headers: Mapping[str, str], port: int) -> bool:
-    return headers.get("Host", "").lower() not in allowed_hosts(port)
+def is_from_other_site(headers: Headers) -> bool:
+    """True for what a page of another origin has caused, which includes other ports of the same host. Programs, and
+    browsers before 2023, send no Sec-Fetch-Site."""
+    return any(each not in (_OWN, _BY_HAND) for each in headers.getall("Sec-Fetch-Site", ()))
 
 
-def cross_origin(method: str, headers: Mapping[str, str], *, navigation: bool) -> str:
-    """The reason why a request is refused; empty if it comes from the page itself. `navigation` is true for paths that
-    a user opens: those may come from anywhere, such as the terminal that shows the URL."""
-    origin = headers.get("Origin")
-    if origin is not None and origin.lower() != f"http://{headers.get('Host', '').lower()}":
+def refusal(method: str, path: str, headers: Headers) -> str:
+    """The reason why a request is refused; empty if it comes from the page itself, or is a navigation by the user.
+
+    A login may be opened from anywhere, such as the file that `--open` shows: its code is the proof.
+    """
+    origins = headers.getall("Origin", ())
+    if any(each.lower() != f"http://{headers.get('Host', '').lower()}" for each in origins):
         return "the request comes from another origin"
-    site, safe = headers.get("Sec-Fetch-Site", "same-origin"), method in _SAFE
-    if site != "same-origin" and not (safe and (navigation or site == "none")):
+    if "Upgrade" in headers:
+        return "connections are not upgraded"
+    if method not in _SAFE:
+        if not origins or any(each != _OWN for each in headers.getall("Sec-Fetch-Site", ())):
+            return "the request does not come from the page"
+        return "" if headers.getall(UNSAFE_HEADER, ()) == ["1"] else f"the header {UNSAFE_HEADER}: 1 is missing"
+    if all(each == _OWN for each in headers.getall("Sec-Fetch-Site", ())):
+        return ""
+    if path not in (PAGE, LOGIN) or not _is_navigation(headers):
         return "the request comes from another site"
-    if not safe and headers.get(UNSAFE_HEADER) != "1":
-        return f"the header {UNSAFE_HEADER}: 1 is missing"
-    return ""
+    return "the link comes from another site" if path == PAGE and is_from_other_site(headers) else ""
+
+
+def _is_navigation(headers: Headers) -> bool:
+    """True for a document in a window of its own, not in a frame of another page."""
+    mode, destination = headers.getall("Sec-Fetch-Mode", ()), headers.getall("Sec-Fetch-Dest", ())
+    return list(mode) in ([], ["navigate"]) and list(destination) in ([], ["document"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from aiohttp import web
+
 SECURITY_HEADERS: Final = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
@@ -14,3 +16,10 @@ SECURITY_HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+
+
+async def set_security_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """Called for every response whose head is about to be sent, those of the cluster included."""
+    response.headers.pop("Server", None)
+    response.headers.update(SECURITY_HEADERS)
+    response.headers.setdefault("Cache-Control", "no-store")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 CODE_SECONDS = 600.0
 _MOST_SESSIONS = 32
@@ -37,8 +37,16 @@ class Sessions:
             self._sessions.pop(next(iter(self._sessions)))
         return token
 
-    def is_valid(self, token: str) -> bool:
-        return _digest(token) in self._sessions
+    def is_valid(self, tokens: Iterable[str]) -> bool:
+        """True if one of the tokens is of a session. Another server of the same host can add cookies of any name, which
+        must not log the user out."""
+        return any(_digest(each) in self._sessions for each in tokens)
+
+
+def cookie_values(headers: Iterable[str], name: str) -> list[str]:
+    """All values of a cookie in the Cookie headers."""
+    pairs = (pair.partition("=") for header in headers for pair in header.split(";"))
+    return [value.strip() for key, _, value in pairs if key.strip() == name]
 
 
 def _digest(secret: str) -> bytes:

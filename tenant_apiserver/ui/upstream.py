@@ -39,6 +39,8 @@ class KubectlProxy:
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
         )
+        # aiohttp would send a PUT or a DELETE again on a connection that broke, though it may have been executed
+        self._session._retry_connection = False
 
     @asynccontextmanager
     async def forward(
@@ -50,6 +52,7 @@ class KubectlProxy:
                 URL(f"http://localhost{target}", encoded=True),
                 headers=headers,
                 data=body,
+                skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type"),
                 timeout=_TIMEOUT,
                 allow_redirects=False,
             )
