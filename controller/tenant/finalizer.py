@@ -107,6 +107,14 @@ class FindingWriter(Protocol):
     async def write(self, observed: ObservedTenant, findings: Sequence[Finding]) -> None: ...
 
 
+def missing_finalizer(observed: ObservedTenant) -> Object:
+    """The merge patch of the HelmRelease that adds the finalizer; empty if it has it, and for the root."""
+    present = _finalizers(observed.release)
+    if observed.tenant.is_root or TENANT_FINALIZER in present:
+        return {}
+    return {"metadata": {"finalizers": [*present, TENANT_FINALIZER]}}
+
+
 class TenantFinalizer:
     """Every method raises the cluster's StatusError, and NotLeading. The root gets no finalizer: it is created anew
     when it is deleted, and finalizing it would delete all other Tenants."""
@@ -133,12 +141,9 @@ class TenantFinalizer:
     async def ensure(self, observed: ObservedTenant) -> bool:
         """Add the finalizer if it is missing. Returns False if it has been added: the event of this write enqueues the
         Tenant again."""
-        present = _finalizers(observed.release)
-        if observed.tenant.is_root or TENANT_FINALIZER in present:
+        if not (patch := missing_finalizer(observed)):
             return True
-        await self._writer.patch(
-            HELMRELEASES, observed.release, {"metadata": {"finalizers": [*present, TENANT_FINALIZER]}}
-        )
+        await self._writer.patch(HELMRELEASES, observed.release, patch)
         return False
 
     async def finalize(self, observed: ObservedTenant) -> None:

@@ -142,10 +142,14 @@ class _AnyOwner:
 class ContentWriter:
     """Every method raises the cluster's StatusError, and NotLeading. `chart` returns the current setting."""
 
-    def __init__(self, *, writer: ClusterWriter, cluster: ClusterClient, chart: Callable[[], ChartMode]) -> None:
+    def __init__(
+        self, *, writer: ClusterWriter, cluster: ClusterClient, chart: Callable[[], ChartMode], remembers: bool = True
+    ) -> None:
+        """`remembers` is False for a `writer` that sends nothing: then nothing counts as written."""
         self._writer = writer
         self._cluster = cluster
         self._chart = chart
+        self._remembers = remembers
 
     def is_current(self, digests: ObjectDigests, desired: Object, release: Key | None) -> bool:
         """True if `ensure` would neither read nor write anything."""
@@ -189,7 +193,8 @@ class ContentWriter:
         written = await self._writer.ensure(
             kind.resource, render, observed=current, owner=_AnyOwner(), is_busy=kind.is_busy
         )
-        digests.record_written(written)
+        if self._remembers:
+            digests.record_written(written)
         if _is_charts(kind, written):
             return digests.charts_findings(written, desired, self._chart())
         if object_manager(written) is ObjectManager.HELM and kind.digest(written) != kind.digest(desired):
@@ -223,7 +228,8 @@ class ContentWriter:
         if object_manager(current) is ObjectManager.HELM and not await self._may_take_over(current):
             return [digests.conflict(current, self._chart())]
         await self._writer.delete(digests.kind.resource, current)
-        digests.record_deleted(namespace, name)
+        if self._remembers:
+            digests.record_deleted(namespace, name)
         return []
 
     def _render(self, kind: ManagedKind, render: Renderer, current: Object | None, release: Key | None) -> Object:

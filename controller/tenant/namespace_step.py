@@ -32,6 +32,7 @@ from controller.tenant.namespace_ownership import (
     record_annotations,
 )
 from controller.tenant.observe import ObservedTenant
+from controller.tenant.planning.context import PlanningContext
 from registry.cluster.interface import NAMESPACES, is_terminating
 from registry.names import (
     ANCESTOR_LABEL_PREFIX,
@@ -210,6 +211,9 @@ class NamespaceStep:
         self._writer = writer
         self._now = now
         self._chart = chart
+
+    def planning(self, context: PlanningContext) -> NamespaceStep:
+        return NamespaceStep(writer=context.writer, now=self._now, chart=self._chart)
 
     async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
         if (found := blocking_finding(observed)) is not None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from apiserver.meta.resource import Key, Object
 from registry.cluster.object_store import ObjectLister
 from registry.names import release_name
 from registry.tenant.inheritance import NO_SERVICES, Services, effective_scheduling_class, effective_services
 from registry.tenant.summary import TenantSummary
-from registry.tenant.tree import TenantTree, effective_gateway, effective_host
+from registry.tenant.tree import BaseTenantTree, TenantTree, effective_gateway, effective_host
 from registry.tenant.types import EffectiveGateway, EffectiveHost
 
 
@@ -46,19 +46,28 @@ class TenantObserver:
         release = self._releases.get(Key(key.namespace, release_name(key.name)))
         if tenant is None or release is None:
             return None
-        host = effective_host(self._tree, tenant)
-        owner, ancestors = self._tree.by_namespace(tenant.namespace), self._tree.ancestors(tenant)
-        return ObservedTenant(
-            tenant=tenant,
-            release=release,
-            ancestors=ancestors,
-            host=host,
-            gateway=effective_gateway(self._tree, tenant),
-            shares_host=host is not None and len(self._tree.tenants_with_host(host.value)) > 1,
-            shares_namespace=owner is not None and owner.key != key,
-            namespace=self._namespaces.get(Key("", tenant.namespace)),
-            has_children=bool(self._tree.children(tenant.namespace)),
-            parent_namespace=None if tenant.is_root else self._namespaces.get(Key("", key.namespace)),
-            services=effective_services(tenant, ancestors),
-            scheduling_class=effective_scheduling_class(tenant, ancestors),
-        )
+        observed = observe_in(self._tree, tenant, release, self._namespaces)
+        host = observed.host
+        shares_host = host is not None and len(self._tree.tenants_with_host(host.value)) > 1
+        return replace(observed, shares_host=True) if shares_host else observed
+
+
+def observe_in(
+    tree: BaseTenantTree, tenant: TenantSummary, release: Object, namespaces: ObjectLister
+) -> ObservedTenant:
+    """A Tenant of any tree, which need not be the current one. Hosts that Tenants share are not looked for."""
+    owner, ancestors = tree.by_namespace(tenant.namespace), tree.ancestors(tenant)
+    return ObservedTenant(
+        tenant=tenant,
+        release=release,
+        ancestors=ancestors,
+        host=effective_host(tree, tenant),
+        gateway=effective_gateway(tree, tenant),
+        shares_host=False,
+        shares_namespace=owner is not None and owner.key != tenant.key,
+        namespace=namespaces.get(Key("", tenant.namespace)),
+        has_children=bool(tree.children(tenant.namespace)),
+        parent_namespace=None if tenant.is_root else namespaces.get(Key("", tenant.key.namespace)),
+        services=effective_services(tenant, ancestors),
+        scheduling_class=effective_scheduling_class(tenant, ancestors),
+    )

@@ -14,6 +14,7 @@ from controller.tenant.bound_roles import ACCESS_READY, missing_role_findings
 from controller.tenant.helm_ownership import ObjectManager, tenant_release
 from controller.tenant.managed_objects import ContentWriter, ManagedKind, ObjectDigests
 from controller.tenant.observe import ObservedTenant
+from controller.tenant.planning.context import PlanningContext
 from controller.tenant.quota.first_limits import WAITS_FOR_QUOTA
 from controller.tenant.rbac_subjects import LEVELS, account, groups, normalize_subjects, role_reference
 from controller.tenant.self_access import SelfAccess
@@ -96,6 +97,18 @@ class RbacStep:
         self._missing_roles = missing_roles
         self._isolated = isolated
         self._limited = limited
+
+    def planning(self, context: PlanningContext) -> RbacStep:
+        """Waits for nothing: the policies and limits that come first are planned with it."""
+        return RbacStep(
+            contents=context.contents,
+            accounts=self._accounts,
+            bindings=self._bindings,
+            self_access=self._self_access.planning(context),
+            missing_roles=self._missing_roles,
+            isolated=lambda namespace: True,
+            limited=lambda observed: True,
+        )
 
     async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
         tenant, release = observed.tenant, tenant_release(observed.tenant)

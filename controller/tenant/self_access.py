@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from apiserver.meta.resource import Key, Object
 from controller.runtime.conditions import Finding
 from controller.tenant.managed_objects import ContentWriter, ManagedKind, ObjectDigests
+from controller.tenant.planning.context import PlanningContext
 from controller.tenant.rbac_subjects import account, groups, normalize_subjects, role_reference
 from registry.cluster.interface import HELMRELEASES, ROLEBINDINGS, ROLES
 from registry.names import GROUP, release_name
@@ -20,7 +21,7 @@ from registry.tenant.summary import TenantSummary
 
 SELF_ROLE_PREFIX = "cozy:tenant-self:"
 VERBS = ("get", "list", "watch")
-RESOURCES = ("tenants", "tenants/explain")
+RESOURCES = ("tenants", "tenants/diff", "tenants/explain")
 
 
 def self_role_name(tenant: str) -> str:
@@ -98,6 +99,9 @@ class SelfAccess:
         self._contents = contents
         self._roles = roles
         self._bindings = bindings
+
+    def planning(self, context: PlanningContext) -> SelfAccess:
+        return SelfAccess(contents=context.contents, roles=self._roles, bindings=self._bindings)
 
     async def ensure(self, tenant: TenantSummary) -> Sequence[Finding]:
         """Nobody has to see the root beside those who see all."""

@@ -15,6 +15,7 @@ from controller.tenant.helm_ownership import GATEWAY_RELEASE
 from controller.tenant.managed_objects import ContentWriter, ManagedKind, ObjectDigests
 from controller.tenant.namespace_step import host_label
 from controller.tenant.observe import ObservedTenant
+from controller.tenant.planning.context import PlanningContext
 from registry.names import MAX_LABEL_VALUE
 from registry.tenantgateway.types import GROUP, KIND, TENANTGATEWAYS, TenantGatewaySpec
 
@@ -97,6 +98,9 @@ class TenantGatewayStep:
         self._digests = digests
         self._spec = spec
         self._served = served
+
+    def planning(self, context: PlanningContext) -> TenantGatewayStep:
+        return TenantGatewayStep(contents=context.contents, digests=self._digests, spec=self._spec, served=self._served)
 
     async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
         tenant = observed.tenant

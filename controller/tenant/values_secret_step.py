@@ -19,6 +19,7 @@ from controller.tenant.helm_ownership import ObjectManager, object_manager, tena
 from controller.tenant.managed_objects import ContentWriter, ManagedKind, ObjectDigests
 from controller.tenant.namespace_step import host_label, scheduling_class_label
 from controller.tenant.observe import ObservedTenant
+from controller.tenant.planning.context import PlanningContext
 from registry.cluster.event_handlers import SyncingHandler
 from registry.cluster.interface import SECRETS
 from registry.names import ROOT_NAMESPACE
@@ -174,6 +175,15 @@ class ValuesStep:
         self._inherited = inherited
         self._cluster = cluster
         self._unconfirmed = unconfirmed
+
+    def planning(self, context: PlanningContext) -> ValuesStep:
+        return ValuesStep(
+            contents=context.contents,
+            digests=self._digests,
+            inherited=self._inherited,
+            cluster=self._cluster,
+            unconfirmed=self._unconfirmed,
+        )
 
     async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
         tenant = observed.tenant

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from apiserver.meta.resource import Key, Object
 from controller.platform.settings import ACME_SERVERS, PlatformSettings, acme_server
 from controller.runtime.apply import ClusterWriter, Owner
+from controller.runtime.planning_writer import PlanningWriter
 from controller.tenantgateway import names
 from controller.tenantgateway.collected_errors import CollectedErrors
 from controller.tenantgateway.index import OwnedObjectIndex
@@ -62,13 +63,43 @@ class ObjectEnsurer:
         certificates: OwnedObjectIndex,
         listener_sets: OwnedObjectIndex,
         settings: Callable[[], PlatformSettings],
+        remembers: bool = True,
     ) -> None:
-        """`certificates` and `listener_sets` index the existing ones by owner."""
+        """`certificates` and `listener_sets` index the existing ones by owner. `remembers` is False for a `writer` that
+        sends nothing: then nothing counts as written."""
+        self._remembers = remembers
         self._writer = writer
         self._kinds = kinds
         self._certificates = certificates
         self._listener_sets = listener_sets
         self._settings = settings
+
+    def planning(self, writer: PlanningWriter) -> ObjectEnsurer:
+        """Plans instead of writing, by `writer`."""
+        return ObjectEnsurer(
+            writer=writer,
+            kinds=self._kinds,
+            certificates=self._certificates,
+            listener_sets=self._listener_sets,
+            settings=self._settings,
+            remembers=False,
+        )
+
+    async def delete_all(self, gateway: TenantGateway, writer: ClusterWriter) -> None:
+        """Delete what the TenantGateway owns, as the garbage collector does after it. Raises StatusError."""
+        kinds, namespace, name = self._kinds, gateway.key.namespace, gateway.key.name
+        redirect = Key(namespace, render_redirect(gateway)["metadata"]["name"])
+        owned: Sequence[tuple[WatchedKind, Sequence[Key]]] = (
+            (kinds.gateways, [gateway.key]),
+            (kinds.listener_sets, self._listener_sets.owned_by(gateway.uid)),
+            (kinds.certificates, self._certificates.owned_by(gateway.uid)),
+            (kinds.issuers, [Key(namespace, names.issuer_name(name))]),
+            (kinds.httproutes, [redirect]),
+        )
+        for kind, keys in owned:
+            found = (kind.get(key) for key in keys)
+            for each in [each for each in found if each is not None and is_owned(each, gateway.uid)]:
+                await writer.delete(kind.resource, each)
 
     def observed_gateway(self, gateway: TenantGateway) -> Object | None:
         """The existing Gateway; None if it is missing or not owned by this TenantGateway."""
@@ -162,7 +193,7 @@ class ObjectEnsurer:
         ensured: Object | None = None
         with errors.collecting(f"{kind.kind.lower()} {key.namespace}/{key.name}"):
             ensured = await self._writer.ensure(kind.resource, lambda _: desired, observed=observed, owner=owner)
-        if ensured is not None and ensured is not observed:
+        if self._remembers and ensured is not None and ensured is not observed:
             kind.record_write(ensured)
         return ensured is not None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -132,6 +132,10 @@ class NamespaceIndex:
         """False for a Namespace that does not exist, or whose event has not arrived."""
         return self.handler.get(Key("", name)) is not None
 
+    def with_changes(self, namespaces: Mapping[str, Object]) -> ChangedNamespaces:
+        """The Namespaces with those that differ, by name."""
+        return ChangedNamespaces(self, {name: _namespace_labels(each) for name, each in namespaces.items()})
+
     def subscribe(self, on_labels: LabelsListener) -> None:
         """`on_labels` is called with the labels of a Namespace before and after a change, and when it appears."""
         self._on_labels.append(on_labels)
@@ -164,6 +168,25 @@ class NamespaceIndex:
         del namespaces[namespace]
         if not namespaces:
             del self._inheriting[owner]
+
+
+class ChangedNamespaces:
+    """Namespaces as they are, and some as they would be."""
+
+    def __init__(self, index: NamespaceIndex, changed: Mapping[str, _NamespaceLabels]) -> None:
+        self._index = index
+        self._changed = changed
+
+    def inheriting(self, owner: str) -> Sequence[InheritingNamespace]:
+        found = {each.namespace: each for each in self._index.inheriting(owner) if each.namespace not in self._changed}
+        for name, labels in self._changed.items():
+            if labels.owner == owner and labels.inheriting_namespace is not None:
+                found[name] = labels.inheriting_namespace
+        return [found[name] for name in sorted(found)]
+
+    def labels(self, name: str) -> RouteNamespace:
+        changed = self._changed.get(name)
+        return _route_namespace(name, changed) if changed is not None else self._index.labels(name)
 
 
 def _namespace_labels(namespace: Object) -> _NamespaceLabels:

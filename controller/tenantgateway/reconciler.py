@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Protocol
 
 from apiserver.meta.resource import Key, Object
 from controller.tenantgateway.attachment_reconciler import AttachmentReconciler
@@ -16,8 +17,13 @@ from controller.tenantgateway.consent.resolved_refs import missing_grant
 from controller.tenantgateway.delegation.ledger import render_delegations
 from controller.tenantgateway.delegation.parts import DelegationParts
 from controller.tenantgateway.ensure import ObjectEnsurer
-from controller.tenantgateway.index import NamespaceIndex, TenantGatewayIndex
-from controller.tenantgateway.model import HostnameOwnership, Plan, TenantGateway
+from controller.tenantgateway.model import (
+    HostnameOwnership,
+    InheritingNamespace,
+    Plan,
+    RouteNamespace,
+    TenantGateway,
+)
 from controller.tenantgateway.owners.owner_namespaces import describe_refusal, reject_routes
 from controller.tenantgateway.owners.remaining_plan import remaining_plan
 from controller.tenantgateway.parse import ParsedTenantGateway
@@ -28,10 +34,37 @@ from controller.tenantgateway.route_status import rejections_by_route
 from controller.tenantgateway.route_status_reconciler import RouteStatusReconciler
 from controller.tenantgateway.route_verdicts import GatewayVerdicts, RouteVerdicts
 from controller.tenantgateway.status import ReconcileResult
-from controller.tenantgateway.status_writer import StatusWriter
 from controller.tenantgateway.watched_kinds import WatchedKind, WatchedKinds
 
 EMPTY_PLAN = Plan(listeners=(), certificates=(), ownership=HostnameOwnership())
+
+
+class TenantGatewayStates(Protocol):
+    """TenantGateways as they are stored, and parsed."""
+
+    def get(self, key: Key) -> Object | None: ...
+
+    def parsed(self, key: Key) -> ParsedTenantGateway | None: ...
+
+    def __iter__(self) -> Iterator[Key]: ...
+
+
+class NamespaceLabels(Protocol):
+    """The labels of Namespaces that decide about Gateways."""
+
+    def inheriting(self, owner: str) -> Sequence[InheritingNamespace]:
+        """The Namespaces that use the Gateway of `owner`, sorted by name."""
+        ...
+
+    def labels(self, name: str) -> RouteNamespace:
+        """The labels of a Namespace, which may not exist."""
+        ...
+
+
+class ResultWriter(Protocol):
+    async def write(self, obj: Object, result: ReconcileResult) -> None:
+        """Writes the status of the observed TenantGateway `obj`. Raises the cluster's StatusError."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +73,9 @@ class Stores:
     `shared_hostnames` whether namespaces of the platform may share a hostname, `grpc_routes` whether listeners admit
     GRPCRoutes."""
 
-    tenantgateways: TenantGatewayIndex
+    tenantgateways: TenantGatewayStates
     routes: RouteIndex
-    namespaces: NamespaceIndex
+    namespaces: NamespaceLabels
     kinds: WatchedKinds
     attachments: AttachmentReconciler
     route_statuses: RouteStatusReconciler
@@ -59,7 +92,7 @@ class TenantGatewayReconciler:
     it."""
 
     def __init__(
-        self, *, stores: Stores, ensurer: ObjectEnsurer, verdicts: RouteVerdicts, status: StatusWriter
+        self, *, stores: Stores, ensurer: ObjectEnsurer, verdicts: RouteVerdicts, status: ResultWriter
     ) -> None:
         """`verdicts` receives the verdicts of each plan on routes."""
         self._stores = stores

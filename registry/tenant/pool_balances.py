@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from registry.tenant.pool_quotas import PoolQuotas
+from registry.tenant.pool_quotas import PoolUses
 from registry.tenant.quota_pools import NOTHING, Claimant, Pool, Share, TenantPools
 
 
@@ -17,7 +17,7 @@ class PoolBalances:
     change.
     """
 
-    def __init__(self, *, pools: TenantPools, quotas: PoolQuotas) -> None:
+    def __init__(self, *, pools: TenantPools, quotas: PoolUses) -> None:
         self._pools = pools
         self._quotas = quotas
         self._generation = -1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from apiserver.cooperative import iterate_cooperatively
 from apiserver.meta.resource import Key, Object
@@ -143,6 +143,46 @@ class PoolQuotas(ProjectionStore[_PoolQuota]):
         self._totals.clear()
         for listener in self._listeners:
             listener(key.namespace, _shares(before), _shares(after))
+
+
+class PoolUses(Protocol):
+    """The amounts that namespaces may use of pools, and use."""
+
+    @property
+    def generation(self) -> int:
+        """Changes with the members of pools."""
+        ...
+
+    def of(self, namespace: str) -> Shares: ...
+
+    def shares(self, pool: Pool) -> Mapping[str, Share]:
+        """The shares of all members of a pool."""
+        ...
+
+    def used_by_all(self, pool: Pool) -> int:
+        """The total usage of the members of a pool."""
+        ...
+
+
+class UsesOfOtherPools(PoolUses):
+    """The known shares for pools that are not those of the tree: their totals must not be kept with those of the tree,
+    which have the same owners and keys."""
+
+    def __init__(self, quotas: PoolUses) -> None:
+        self._quotas = quotas
+
+    @property
+    def generation(self) -> int:
+        return self._quotas.generation
+
+    def of(self, namespace: str) -> Shares:
+        return self._quotas.of(namespace)
+
+    def shares(self, pool: Pool) -> Mapping[str, Share]:
+        return self._quotas.shares(pool)
+
+    def used_by_all(self, pool: Pool) -> int:
+        return sum(share.used for share in self.shares(pool).values())
 
 
 class KeptUntilGone(NoOpEventHandler):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-COMMANDS = ("tree", "explain", "who-can-see", "quota", "hosts", "ui", "preflight")
+COMMANDS = ("tree", "explain", "who-can-see", "quota", "hosts", "diff", "ui", "preflight")
 SUBJECTS = ("tenant", "host", "route", "namespace", "user")
 _LAST_PORT = 65535
 OUTPUTS = ("wide", "json", "yaml")
@@ -29,6 +29,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     quota = _command(commands, "quota", "what is declared, allocated, used and left")
     quota.add_argument("name", nargs="?", default="", metavar="NAME")
     _command(commands, "hosts", "every hostname with its route and certificate")
+    diff = _command(commands, "diff", "what the controllers would change for a tenant")
+    diff.add_argument("name", metavar="NAME")
+    diff.add_argument("-f", "--filename", default="", metavar="FILE", help="the tenant as FILE would make it")
     page = _command(commands, "ui", "the tenants as a page in a browser, until Ctrl-C")
     page.add_argument("--address", choices=("127.0.0.1", "::1"), default="127.0.0.1", help="the address to listen on")
     page.add_argument("--port", type=_port, default=0, help="the port to listen on (default: 0, any free one)")

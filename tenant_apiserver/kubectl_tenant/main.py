@@ -20,8 +20,10 @@ from tenant_apiserver.kubectl_tenant.choice import (
     tenant_of_host,
     tenant_of_namespace,
 )
+from tenant_apiserver.kubectl_tenant.differences import has_differences, render_differences, render_notes
 from tenant_apiserver.kubectl_tenant.explanations import render_explanation, render_readers
 from tenant_apiserver.kubectl_tenant.hosts import host_rows, render_hosts
+from tenant_apiserver.kubectl_tenant.planned import planned_by_file
 from tenant_apiserver.kubectl_tenant.quotas import quota_rows, render_quota
 from tenant_apiserver.kubectl_tenant.requests import Kubectl, RequestFailed, tenant_path
 from tenant_apiserver.kubectl_tenant.trees import render_tree, tree_document
@@ -33,16 +35,18 @@ _NO_FILES = 4
 
 
 def main() -> None:
-    """Exits with kubectl's own status if kubectl fails, 2 for wrong arguments, 1 if there is no such tenant."""
+    """Exits with kubectl's own status if kubectl fails, 2 for wrong arguments, 1 if there is no such tenant. `diff`
+    exits as `kubectl diff` does: 1 if something differs, and more than 1 after an error."""
     arguments = parse(sys.argv[1:])
+    least = 2 if arguments.command == "diff" else 1
     try:
         status = _run(arguments)
     except RequestFailed as failure:
         print(failure, file=sys.stderr)
-        status = failure.status
+        status = max(failure.status, least)
     except NoTenant as problem:
         print(f"error: {problem}", file=sys.stderr)
-        status = 1
+        status = least
     except (KeyboardInterrupt, BrokenPipeError):
         status = 130
     raise SystemExit(status)
@@ -56,7 +60,7 @@ def complete() -> None:
         choices = COMMANDS
     elif words[0] == "explain" and len(words) == 2:
         choices = SUBJECTS
-    elif words[-2] in ("tree", "quota", "who-can-see", "tenant", "--tenant"):
+    elif words[-2] in ("tree", "quota", "who-can-see", "diff", "tenant", "--tenant"):
         found = Kubectl().readable_items(tenant_path("")) or ()
         choices = sorted({each["metadata"]["name"] for each in found})
     last = words[-1] if words else ""
@@ -97,6 +101,8 @@ def _run(arguments: argparse.Namespace) -> int:
             _write(arguments, {"items": [each.as_object() for each in rows]}, render_quota(rows))
         case "hosts":
             _hosts(kubectl, arguments)
+        case "diff":
+            return _diff(kubectl, arguments)
     return 0
 
 
@@ -152,6 +158,18 @@ def _explain(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
     about = "tenant" if subject == "tenant" else f"{subject}/{name}"
     answer = _ask(kubectl, key, about)
     _write(arguments, answer, render_explanation(answer, wide=arguments.output == "wide", colour=_colour()))
+
+
+def _diff(kubectl: Kubectl, arguments: argparse.Namespace) -> int:
+    """1 if something differs."""
+    if arguments.filename:
+        answer = planned_by_file(kubectl, arguments.filename, arguments.name, arguments.namespace)
+    else:
+        key = tenant_named(_tenants(kubectl), arguments.name, arguments.namespace or kubectl.namespace())
+        answer = kubectl.get(tenant_path(key.namespace, key.name, "diff"))
+    _write(arguments, answer, render_differences(answer, colour=_colour()))
+    sys.stderr.write(render_notes(answer))
+    return 1 if has_differences(answer) else 0
 
 
 def _hosts(kubectl: Kubectl, arguments: argparse.Namespace) -> None:

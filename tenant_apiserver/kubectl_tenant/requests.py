@@ -16,6 +16,8 @@ from apiserver.meta.resource import Object
 from registry.names import GROUP, VERSION
 
 TENANTS = f"/apis/{GROUP}/{VERSION}"
+# a warning of every first apply; `kubectl diff` does not give it
+_OF_APPLY = "last-applied-configuration annotation"
 _FORBIDDEN, _NOT_FOUND = "(Forbidden)", "(NotFound)"
 
 
@@ -64,6 +66,17 @@ class Kubectl:
         """The namespace of the context."""
         return self._run("config", "view", "--minify", "-o", "jsonpath={..namespace}").strip() or "default"
 
+    def post(self, path: str, body: Object) -> Object:
+        """The answer to a POST. Raises RequestFailed."""
+        return self._json("create", "--raw", path, "-f", "-", given=json.dumps(body))
+
+    def applied(self, file: str, namespace: str) -> Object:
+        """The object, or the list of objects, that `kubectl apply` of a file would result in, by a dry run on the
+        server; `-` is standard input. Raises RequestFailed."""
+        place = [f"--namespace={namespace}"] if namespace else []
+        given = sys.stdin.read() if file == "-" else ""
+        return self._json("apply", "--dry-run=server", "-o", "json", *place, "-f", file, given=given)
+
     def changes(self, *arguments: str) -> Iterator[str]:
         """A line for each change that `kubectl get --watch` reports, and an empty one after the server has ended a
         watch, as it does now and then; ends when kubectl fails."""
@@ -78,17 +91,18 @@ class Kubectl:
                 return
             yield ""
 
-    def _json(self, *arguments: str) -> Object:
-        document: Any = json.loads(self._run(*arguments))
+    def _json(self, *arguments: str, given: str = "") -> Object:
+        document: Any = json.loads(self._run(*arguments, given=given))
         return document if isinstance(document, dict) else {}
 
-    def _run(self, *arguments: str) -> str:
+    def _run(self, *arguments: str, given: str = "") -> str:
         try:
-            done = subprocess.run([*self.command, *arguments], capture_output=True, text=True, check=False)
+            done = subprocess.run([*self.command, *arguments], input=given, capture_output=True, text=True, check=False)
         except OSError as error:
             raise RequestFailed(f"error: cannot run {self.command[0]}: {error}", 1) from error
         if done.returncode:
             raise RequestFailed(done.stderr.strip(), done.returncode)
+        sys.stderr.write("".join(f"{line}\n" for line in done.stderr.splitlines() if _OF_APPLY not in line))
         return done.stdout
 
 

@@ -30,6 +30,7 @@ from controller.tenantgateway.index import EnqueueNamespace, TenantGatewayIndex
 from controller.tenantgateway.judging.gateway_judge import GatewayJudge
 from controller.tenantgateway.model import RouteId
 from controller.tenantgateway.owners.owner_namespaces import may_own_gateways
+from controller.tenantgateway.planning.planner import GatewayPlanner
 from controller.tenantgateway.reconciler import Stores, TenantGatewayReconciler
 from controller.tenantgateway.route_status_reconciler import RouteStatusReconciler
 from controller.tenantgateway.route_verdicts import RouteVerdicts
@@ -68,8 +69,7 @@ class GatewayControllers:
     ) -> None:
         self._kinds = kinds = WatchedKinds(informers)
         self._tenantgateways = informers.get(TENANTGATEWAYS, store_objects=False)
-        made = _Queues(queues)
-        grpc_routes = partial(_grpc_routes, settings)
+        made, grpc_routes = _Queues(queues), partial(_grpc_routes, settings)
         indexes = _indexes(made, grpc_routes)
         indexes.add_handlers(self._tenantgateways, tenants.namespaces, kinds)
         tenants.cache.subscribe(_TreeListener(indexes.tenantgateways, made.namespaces.add).on_event)
@@ -77,8 +77,7 @@ class GatewayControllers:
         _enqueue_after_changes(kinds, settings, indexes, made)
         self._attachments, attachments = _attachment_controller(tenants, settings, indexes, made, writer)
         verdicts = RouteVerdicts(concerned_with=indexes.concerned_with, enqueue_route=indexes.on_verdict)
-        self._services = informers.get(SERVICES, store_objects=False)
-        self._services.add_handler(indexes.services.handler)
+        informers.get(SERVICES, store_objects=False).add_handler(indexes.services.handler)
         references = ReferenceJudge(kind=kinds.grants, grants=indexes.grants, backends=indexes.services)
         self._delegation = delegation = _delegation_parts(indexes, kinds, made)
         self._delegations = _delegation_controller(indexes, delegation, kinds, made, writer)
@@ -99,8 +98,10 @@ class GatewayControllers:
             shared_hostnames=lambda: settings.current.gateway.shared_hostnames == "platform",
             budgets=CertificateBudgets(tree=tenants.tree, per_heir=lambda: settings.current.gateway.hostnames_per_heir),
         )
+        ensurer = _ensurer(writer, kinds, indexes, settings)
         status = StatusWriter(writer=writer, tenantgateways=indexes.tenantgateways, recorder=recorder, now=_now)
-        self._gateways = _gateway_controller(stores, _ensurer(writer, kinds, indexes, settings), verdicts, status, made)
+        self._gateways = _gateway_controller(stores, ensurer, verdicts, status, made)
+        tenants.planner.gateways = GatewayPlanner(stores=stores, namespaces=indexes.namespaces, ensurer=ensurer)
 
     async def run(self) -> None:
         """Runs until cancelled."""

@@ -25,6 +25,7 @@ from registry.application.release_cache import ReleaseCache
 from registry.cluster.informer import Informer
 from registry.cluster.interface import NAMESPACES, RESOURCEQUOTAS, is_terminating
 from registry.cluster.shared_events import SharedEvents
+from registry.explain.diff.storage import TenantDiffs
 from registry.generic.backend import Backend
 from registry.generic.store import ReadOnlyStatus, Store
 from registry.tenant.pool_quotas import POOL_NAME, KeptUntilGone, PoolQuotas
@@ -38,6 +39,7 @@ from registry.tenantnamespace.watch_feed import TenantNamespaceFeed
 from tenant_apiserver.wiring.claims import Claims, Replica, ReplicaState, claiming_backend
 from tenant_apiserver.wiring.explain import tenant_explain
 from tenant_apiserver.wiring.owner_references import owner_plugins
+from tenant_apiserver.wiring.planning import ControllersPlanner
 from tenant_apiserver.wiring.platform_ratios import PlatformRatios, platform_ratios
 from tenant_apiserver.wiring.policies import DiscoverableCluster
 from tenant_apiserver.wiring.releases import TENANTS, watch_releases
@@ -75,6 +77,8 @@ class TenantApi:
 
     storages: Mapping[str, rest.Storage]
     admission: Chain
+    planner: ControllersPlanner
+    """The controllers complete it."""
     namespace_storages: Mapping[str, rest.Storage]
     cache: WatchCache
     tree: TenantTree
@@ -113,14 +117,17 @@ def tenant_api(config: TenantApiConfig) -> TenantApi:
     )
     claims = _claims(config, watched, stored, tree_rules, usage=pool_quotas.used)
     backend: Backend = claims.backend if claims is not None else stored
+    planner = ControllersPlanner()
     store = Store(backend=backend, strategy=strategy, visibility=watched.visibility.tenants, shown=strategy.shown)
     return TenantApi(
         storages={
             "tenants": store,
             "tenants/status": ReadOnlyStatus(store),
+            "tenants/diff": TenantDiffs(store, cluster=config.cluster, authorizer=config.authorizer, planner=planner),
             "tenants/explain": tenant_explain(config.cluster, store, watched.cache, watched.tree, config.authorizer),
         },
         admission=Chain(_plugins(config, watched, stored, tree_rules), observe=config.observe),
+        planner=planner,
         namespace_storages={PLURAL: watched.tenant_namespaces},
         cache=watched.cache,
         tree=watched.tree,

@@ -27,6 +27,7 @@ from controller.tenant.namespace_content_steps import ContentSettings, QuotaPool
 from controller.tenant.namespace_step import NamespaceStep
 from controller.tenant.observe import TenantObserver
 from controller.tenant.orphaned_namespaces import OrphanedNamespaceCleanup
+from controller.tenant.planning.planner import TenantPlanner
 from controller.tenant.platform_settings_step import PlatformSettingsStep, SettingsProblems
 from controller.tenant.quota.first_limits import FirstLimits
 from controller.tenant.quota.pool_watches import PoolTreeHandler
@@ -213,6 +214,18 @@ def _new_reconciler(
         enqueue=given.queue.add,
         on_change=given.enqueuer.enqueue_owner,
     )
+    steps = _steps(given, contents.settings.chart, state)
+    content_steps = _content_steps(given, contents, pools, isolation.step)
+    tenants.planner.tenants = TenantPlanner(
+        cluster=given.cluster,
+        tree=tenants.tree,
+        releases=tenants.releases.store,
+        namespaces=tenants.namespaces.store,
+        steps=steps,
+        content_steps=content_steps,
+        chart=contents.settings.chart,
+        settings=lambda: replace(given.settings.current.release_settings(), finalizer=True),
+    )
     first_limits = pools.first_limits
     status = TenantStatusWriter(
         writer=given.writer,
@@ -227,8 +240,8 @@ def _new_reconciler(
             tree=tenants.tree, releases=tenants.releases.store, namespaces=tenants.namespaces.store
         ),
         finalizer=_finalizer(given, contents, state.gateways, status),
-        steps=_steps(given, contents.settings.chart, state),
-        content_steps=_content_steps(given, contents, pools, isolation.step),
+        steps=steps,
+        content_steps=content_steps,
         self_access=contents.self_access,
         status=status,
         may_be_withdrawn=tenants.may_be_withdrawn,

@@ -35,9 +35,11 @@ class _PolicyOwner:
 class PolicyWriter:
     """Every method raises the cluster's StatusError, and NotLeading."""
 
-    def __init__(self, *, writer: ClusterWriter, cluster: ClusterClient) -> None:
+    def __init__(self, *, writer: ClusterWriter, cluster: ClusterClient, remembers: bool = True) -> None:
+        """`remembers` is False for a `writer` that sends nothing: then nothing counts as written."""
         self._writer = writer
         self._cluster = cluster
+        self._remembers = remembers
 
     def is_current(self, digests: ObjectDigests, desired: Object) -> bool:
         """True if the policy is ours, and stored as it is desired."""
@@ -61,7 +63,8 @@ class PolicyWriter:
             )
         except ForeignObject as e:
             return str(e)
-        digests.record_written(written)
+        if self._remembers:
+            digests.record_written(written)
         return ""
 
     async def remove(self, digests: ObjectDigests, namespace: str, name: str) -> None:
@@ -73,4 +76,5 @@ class PolicyWriter:
         if current is None or object_manager(current) is not ObjectManager.OURS or is_terminating(current):
             return
         await self._writer.delete(digests.kind.resource, current)
-        digests.record_deleted(namespace, name)
+        if self._remembers:
+            digests.record_deleted(namespace, name)

@@ -21,6 +21,7 @@ from controller.tenant.isolation.networks import ConfiguredNetworks, NetworkSour
 from controller.tenant.isolation.policy_kinds import ALWAYS, PolicyKind, PolicyKinds
 from controller.tenant.isolation.policy_writer import PolicyWriter
 from controller.tenant.observe import ObservedTenant
+from controller.tenant.planning.context import PlanningContext
 
 ISOLATION_READY = "IsolationReady"
 NOT_SERVED, NETWORKS_UNKNOWN = "NotServed", "ClusterNetworksUnknown"
@@ -63,6 +64,15 @@ class IsolationStep:
         self._charts = charts
         self._networks = networks
         self._settings = settings
+
+    def planning(self, context: PlanningContext) -> IsolationStep:
+        return IsolationStep(
+            writer=context.policies,
+            kinds=self._kinds,
+            charts=self._charts,
+            networks=self._networks,
+            settings=self._settings,
+        )
 
     def permits_access(self, namespace: str) -> bool:
         """True if users may get access to the Namespace: it was isolated once, or is left open on purpose."""

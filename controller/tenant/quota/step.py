@@ -15,8 +15,10 @@ from controller.runtime.conditions import Finding, join_limited
 from controller.tenant.helm_ownership import tenant_release
 from controller.tenant.managed_objects import ContentWriter, ObjectDigests
 from controller.tenant.observe import ObservedTenant
+from controller.tenant.planning.context import PlanningContext
 from controller.tenant.quota.first_limits import NOT_ENFORCED, QUOTA_READY, FirstLimits
-from controller.tenant.quota.pool_limits import PoolLimits, Pools
+from controller.tenant.quota.pool_division import Pools
+from controller.tenant.quota.pool_limits import PlannedPoolLimits, PoolLimits
 from controller.tenant.quota.rendering import (
     LIMIT_RANGE_NAME,
     QUOTA_NAME,
@@ -51,7 +53,7 @@ class QuotaStep:
         contents: ContentWriter,
         quotas: ObjectDigests,
         ranges: ObjectDigests,
-        pools: PoolLimits,
+        pools: PoolLimits | PlannedPoolLimits,
         first_limits: FirstLimits | None,
         limits: Callable[[], ContainerLimits],
         ratios: Callable[[], AllocationRatios],
@@ -64,6 +66,19 @@ class QuotaStep:
         self._first_limits = first_limits
         self._limits = limits
         self._ratios = ratios
+
+    def planning(self, context: PlanningContext) -> QuotaStep:
+        """Does not look at the limits that are in effect."""
+        pools = self._pools
+        return QuotaStep(
+            contents=context.contents,
+            quotas=self._quotas,
+            ranges=self._ranges,
+            pools=pools.planning(context) if isinstance(pools, PoolLimits) else pools,
+            first_limits=None,
+            limits=self._limits,
+            ratios=self._ratios,
+        )
 
     async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
         tenant = observed.tenant
@@ -88,7 +103,7 @@ class QuotaStep:
         writes: Sequence[Callable[[], Awaitable[Sequence[Finding]]]] = (
             lambda: self._write_limit_range(tenant, release, wanted=bool(pools)),
             lambda: self._write_quota(tenant, declared, release),
-            lambda: self._pools.ensure(tenant, pools),
+            lambda: self._write_pools(tenant, pools),
         )
         for write in writes:
             try:
@@ -98,6 +113,11 @@ class QuotaStep:
         if rejected:
             raise rejected[0]
         return conflicts
+
+    async def _write_pools(self, tenant: TenantSummary, pools: Pools) -> Sequence[Finding]:
+        """The findings are always empty: no chart has this object."""
+        await self._pools.ensure(tenant, pools)
+        return ()
 
     async def _write_limit_range(
         self, tenant: TenantSummary, release: Key | None, *, wanted: bool

@@ -21,7 +21,7 @@ from controller.platform.settings import PlatformSettings, ReloadableSettings
 from controller.platform.sources import PlatformSources
 from controller.runtime.apply import ClusterWriter
 from controller.runtime.event_recorder import Event, Recorder, Regarding
-from controller.runtime.manager import ControllerManager
+from controller.runtime.manager import ControllerManager, Runnable
 from controller.runtime.workqueue_metrics import WorkQueueMetrics
 from controller.runtime.write_gate import OpenGate
 from controller.tenant.managed_objects import ObjectDigests
@@ -33,6 +33,7 @@ from registry.tenant.cluster_roles import TENANT_ROLES
 from registry.tenant.convert import to_tenant
 from tenant_apiserver.wiring.claims import Replica
 from tenant_apiserver.wiring.controllers import ControllerContext, root_controller
+from tenant_apiserver.wiring.gateway_controller import GatewayControllers
 from tenant_apiserver.wiring.platform_package import follow_cluster
 from tenant_apiserver.wiring.publishing import publishing_guard
 from tenant_apiserver.wiring.tenant_api import TenantApiConfig, tenant_api
@@ -83,9 +84,12 @@ class World:
         without_roles: Sequence[str] = (),
         enforces_quotas: bool = False,
         has_replicas: bool = False,
+        with_gateways: bool = False,
+        leads: bool = True,
     ) -> None:
         """`without_roles` are ClusterRoles of tenants that do not exist. With `enforces_quotas`, quotas are waited for
-        until a quota controller has put them into effect. With `has_replicas`, other processes may serve Tenants."""
+        until a quota controller has put them into effect. With `has_replicas`, other processes may serve Tenants.
+        `with_gateways`, the controller of TenantGateways runs, too. One that does not lead writes nothing."""
         metrics = Metrics()
         replica = Replica(identity="one", namespace="cozy-system", metrics=metrics.registry, clock=_seconds)
         self.cluster = cluster or FakeCluster()
@@ -119,7 +123,8 @@ class World:
         context = ControllerContext(
             cluster=self.cluster, tenants=self._tenants, settings=self.settings, metrics=metrics
         )
-        self._controllers = [
+        self.planner = self._tenants.planner
+        self._controllers: list[Runnable] = [
             tenant_controller(
                 cluster=self.cluster,
                 tenants=self._tenants,
@@ -135,6 +140,19 @@ class World:
             ),
             root_controller(context, self.writer, queues),
         ]
+        if with_gateways:
+            self._controllers.append(
+                GatewayControllers(
+                    tenants=self._tenants,
+                    settings=self.settings,
+                    informers=self._informers,
+                    writer=self.writer,
+                    queues=queues,
+                    recorder=self.events,
+                )
+            )
+        if not leads:
+            self._controllers.clear()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -161,7 +161,7 @@ def test_edited_roles_and_bindings_of_the_own_tenant_are_restored(
     client, role, binding = tenants.client, *(rbac_path(kind, ROOT, eve.self_role) for kind in (ROLES, ROLEBINDINGS))
     rule = {
         "apiGroups": ["apps.cozystack.io"],
-        "resources": ["tenants", "tenants/explain"],
+        "resources": ["tenants", "tenants/diff", "tenants/explain"],
         "resourceNames": [eve.tenant],
         "verbs": ["get", "list", "watch"],
     }

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -87,3 +87,94 @@ def test_each_command_answers_about_a_tenant(
     assert kubectl_tenant("tenant", "tree", "--context", "missing").returncode == 1
     completed = kubectl_tenant("__complete", "tenant", "tree", tenant[:3]).stdout
     assert tenant in completed
+
+
+def _manifest(path: Path, name: str, spec: Mapping[str, object]) -> str:
+    document = {
+        "apiVersion": "apps.cozystack.io/v1alpha1",
+        "kind": "Tenant",
+        "metadata": {"name": name, "namespace": ROOT},
+        "spec": spec,
+    }
+    path.write_text(json.dumps(document))
+    return str(path)
+
+
+def test_diff_shows_what_the_controllers_would_change(
+    cluster: E2eCluster, tenants: Tenants, unique: str, tmp_path: Path, kubectl_tenant: Run
+) -> None:
+    tenant = tenants.create(spec={"resourceQuotas": {"requests.cpu": "4"}})["metadata"]["name"]
+    tenants.wait_until_settled(tenant)
+    namespace = f"tenant-{tenant}"
+
+    def diff(*arguments: str, user: str = "", groups: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        return kubectl_tenant("tenant", "diff", tenant, *arguments, user=user, groups=groups)
+
+    def settled() -> bool:
+        done = diff("-n", ROOT)
+        return (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+    cluster.wait_until("nothing is left to change", settled)
+    quota = _manifest(tmp_path / "quota.json", tenant, {"resourceQuotas": {"requests.cpu": "8"}})
+    changed = diff("-f", quota)
+    assert (changed.returncode, changed.stderr) == (1, "")
+    assert f"+++ PLANNED/v1.ResourceQuota.{namespace}.tenant-quota" in changed.stdout
+    assert "-    requests.cpu: '4'\n+    requests.cpu: '8'" in changed.stdout
+    host = _manifest(tmp_path / "host.json", tenant, {"host": f"{unique}.example.com"})
+    changed = diff("-f", host)
+    assert f"+    namespace.cozystack.io/host: {unique}.example.com" in changed.stdout
+    assert "values.yaml: '*** (after)'" in changed.stdout
+    document = json.loads(diff("-f", host, "-o", "json").stdout)
+    assert document["kind"] == "TenantDiff"
+    kinds = {each["object"]["kind"] for each in document["status"]["changes"]}
+    assert kinds >= {"Tenant", "HelmRelease", "Namespace", "Secret"}
+    # nothing was written
+    assert "host" not in str(tenants.get(tenant)["spec"].get("host") or "")
+    cluster.wait_until("nothing is left to change", settled)
+    refused = diff("-f", _manifest(tmp_path / "wrong.json", tenant, {"resourceQuotas": {"cpu": "many"}}))
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "spec.resourceQuotas[cpu]" in refused.stderr
+    other = diff("-f", _manifest(tmp_path / "other.json", f"{tenant}x", {}))
+    assert other.returncode == 2
+    assert f"the tenants in it: {tenant}x" in other.stderr
+    missing = kubectl_tenant("tenant", "diff", f"no{unique}")
+    assert (missing.returncode, missing.stdout) == (2, "")
+    # a person of the tenant may ask about it as it is, and may not change it
+    path, groups = tenants_path(ROOT, tenant, "diff"), (f"{namespace}-view",)
+    eve = cluster.client(unique, groups)
+    cluster.wait_until("eve may ask about her tenant", lambda: eve.get(path).status == 200)
+    assert diff(user=unique, groups=groups).returncode == 0
+    assert eve.request("POST", path, {"spec": {"tenant": tenants.get(tenant)}}).status == 403
+
+
+def test_diff_counts_the_objects_that_the_user_may_not_see(
+    cluster: E2eCluster, tenants: Tenants, unique: str, tmp_path: Path, kubectl_tenant: Run
+) -> None:
+    """An administrator of the parent may change the tenant, and get its quotas; no Secret, no HelmRelease."""
+    parent = tenants.create()["metadata"]["name"]
+    tenants.wait_until_settled(parent)
+    place = f"tenant-{parent}"
+    tenant = tenants.create(namespace=place)["metadata"]["name"]
+    tenants.wait_until_settled(tenant, place)
+    groups = (f"{place}-admin",)
+    path = tenants_path(place, tenant, "diff")
+    admin = cluster.client(unique, groups)
+    cluster.wait_until("the administrator may ask", lambda: admin.get(path).status == 200)
+    spec = {"etcd": True, "resourceQuotas": {"requests.cpu": "1"}}
+    sent = {**tenants.get(tenant, place), "spec": spec}
+    everything = cluster.client().request("POST", path, {"spec": {"tenant": sent}}).expect(201)["status"]
+    some = admin.request("POST", path, {"spec": {"tenant": sent}}).expect(201)["status"]
+    assert everything["hidden"] == 0
+    assert some["hidden"] == len(everything["changes"]) - len(some["changes"])
+    kinds = {each["object"]["kind"] for each in some["changes"]}
+    assert kinds >= {"Tenant", "ResourceQuota", "LimitRange"}
+    assert not kinds & {"Secret", "HelmRelease"}
+    for wrong in (
+        {"metadata": {"name": tenant}},
+        {**sent, "metadata": {"name": "x"}},
+        {**sent, "kind": "Pod"},
+        3,
+        None,
+    ):
+        assert admin.request("POST", path, {"spec": {"tenant": wrong}}).status == 400
+    assert admin.request("POST", path, {"spec": {"tenant": {**sent, "spec": 3}}}).status == 422

@@ -126,7 +126,7 @@ def test_roles_need_the_rights_that_they_give(kube: KubeCluster, unique: str) ->
 
 
 def _assert_every_verb_is_needed(kube: KubeCluster, unique: str, path: str) -> None:
-    resources = ["tenants", "tenants/explain"]
+    resources = ["tenants", "tenants/diff", "tenants/explain"]
     rule = {"apiGroups": ["apps.cozystack.io"], "resources": resources, "resourceNames": [unique]}
     for verb in ("get", "list", "watch"):
         body = {"metadata": {"name": f"cozy:tenant-self:{unique}"}, "rules": [{**rule, "verbs": [verb]}]}

@@ -119,7 +119,7 @@ def bindings_of_own_roles() -> Iterator[AccountCase]:
 def roles() -> Iterator[AccountCase]:
     rule = {
         "apiGroups": ["apps.cozystack.io"],
-        "resources": ["tenants", "tenants/explain"],
+        "resources": ["tenants", "tenants/diff", "tenants/explain"],
         "resourceNames": ["a"],
         "verbs": ["get", "list", "watch"],
     }

@@ -1,0 +1,67 @@
+"""The amount that a Tenant's namespace may use of each pool that it is a member of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from apiserver.meta.resource import Object
+from controller.tenant.managed_objects import ContentWriter, ObjectDigests
+from controller.tenant.quota.rendering import render_quota
+from registry.tenant.pool_balances import PoolBalances
+from registry.tenant.pool_quotas import POOL_NAME, PoolUses
+from registry.tenant.quota_keys import amount_text
+from registry.tenant.quota_pools import NOTHING, Pool, PoolMode, TenantPools, shared_limit, strict_targets
+from registry.tenant.summary import TenantSummary
+
+Pools = Mapping[str, Pool]
+
+
+class PoolDivision:
+    """`mode` returns the current setting. Amounts are in billionths, by canonical key."""
+
+    def __init__(self, *, pools: TenantPools, quotas: PoolUses, mode: Callable[[], PoolMode]) -> None:
+        self.pools = pools
+        self.quotas = quotas
+        self.mode = mode
+        self.balances = PoolBalances(pools=pools, quotas=quotas)
+
+    def exceeded(self, tenant: TenantSummary, pools: Pools) -> Sequence[str]:
+        """The pools of the Tenant itself whose members use more than the capacity, such as `25 of 10 limits.cpu`."""
+        own = [pool for _, pool in sorted(pools.items()) if pool.owner.key == tenant.key]
+        balances = [(pool, self.quotas.used_by_all(pool), self.balances.capacity(pool)) for pool in own]
+        return [_usage(pool, used, capacity) for pool, used, capacity in balances if used > capacity]
+
+    def amounts(self, tenant: TenantSummary, pools: Pools) -> Mapping[str, int]:
+        """The amounts in the end: those of a strict pool may have to wait until others have given theirs."""
+        if self.mode() == "shared":
+            return {key: self._shared(tenant, pool) for key, pool in pools.items()}
+        return {
+            key: strict_targets(key, self.balances.capacity(pool), self.quotas.shares(pool))[tenant.namespace]
+            for key, pool in pools.items()
+        }
+
+    def _shared(self, tenant: TenantSummary, pool: Pool) -> int:
+        used = self.quotas.of(tenant.namespace).get(pool.key, NOTHING).used
+        return shared_limit(self.balances.capacity(pool), used, self.quotas.used_by_all(pool))
+
+
+async def write_pool_quota(
+    contents: ContentWriter, digests: ObjectDigests, tenant: TenantSummary, pools: Pools, amounts: Mapping[str, int]
+) -> None:
+    """Writes ResourceQuota `tenant-pool`, or deletes that of a Tenant without pools. Raises the cluster's StatusError,
+    and NotLeading."""
+    if not pools:
+        await contents.remove(digests, tenant.namespace, POOL_NAME)
+        return
+    hard = {key: amount_text(amount, pools[key].declared.text) for key, amount in amounts.items()}
+
+    def render(current: Object | None) -> Object:
+        return render_quota(tenant.namespace, POOL_NAME, hard, current)
+
+    await contents.ensure(digests, render, None)
+
+
+def _usage(pool: Pool, used: int, capacity: int) -> str:
+    text = pool.declared.text
+    origin = pool.declared.origin(pool.key)
+    return f"{amount_text(used, text)} of {amount_text(capacity, text)} {pool.key}{origin}"

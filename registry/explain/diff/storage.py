@@ -1,0 +1,133 @@
+"""Answers `tenants/diff`: GET for a Tenant as it is, POST for one as a client would make it.
+
+The server answers, and not the plugin, because a client cannot know the settings: they are merged from a file, the
+platform's Package and ConfigMaps that tenants may not read, and what is planned also depends on objects of others, such
+as the routes at a shared Gateway. Each replica has all of it in its informers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from apiserver import rest
+from apiserver.authorization.authorizer import Authorizer
+from apiserver.encoding.encoded_object import CachedObject, encode
+from apiserver.meta import errors
+from apiserver.meta import object_meta as meta
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Key, Object, Resource
+from apiserver.request.context import RequestContext, User
+from apiserver.schema.pruning_and_defaulting import metadata_type_error
+from registry.cluster.interface import ClusterClient, ClusterResource
+from registry.explain.diff.changes import PlannedChange, PlannedChanges, Planner, shown_change
+from registry.explain.diff.types import diff_object, diff_resource
+from registry.explain.sight import Sight
+from registry.names import GROUP, KIND, VERSION
+from registry.tenant.strategy import TenantStrategy
+
+_TENANT = ClusterResource(GROUP, VERSION, "tenants", KIND)
+# Reviews of the rights to get objects that run at a time, and the most of one answer.
+_REVIEWS_AT_A_TIME = 20
+MOST_CHANGES = 500
+
+
+class TenantDiffs(rest.Getter, rest.Creater):
+    """POST writes nothing: it is the only method that takes a body. Its user has to be allowed to make the change."""
+
+    def __init__(
+        self, tenants: rest.Getter, *, cluster: ClusterClient, authorizer: Authorizer, planner: Planner
+    ) -> None:
+        self._tenants = tenants
+        self._strategy = TenantStrategy()
+        self._cluster = cluster
+        self._authorizer = authorizer
+        self._planner = planner
+        self._resource = diff_resource()
+
+    @property
+    def resource(self) -> Resource:
+        return self._resource
+
+    async def get(self, context: RequestContext, key: Key, *, at_least: int = 0) -> CachedObject:
+        """Raises AccessDenied, NotFound, ServiceUnavailable, and ClusterUnreachable."""
+        sight = self._sight(context.user)
+        await sight.require(sight.tenant_access("get", key))
+        await self._tenants.get(context, key, at_least=at_least)
+        return encode(self._resource, await self._answer(sight, key, await self._planner.plan(key, None)))
+
+    async def create(
+        self, context: RequestContext, obj: Object, validate: rest.ValidateFunc, *, dry_run: bool
+    ) -> Object:
+        """`obj` is a TenantDiff with `spec.tenant`: the Tenant as the dry run of its write has returned it, which has
+        passed admission. Raises BadRequest, Invalid, and the errors of `get` except NotFound."""
+        key = Key(context.info.namespace, context.info.name)
+        sight = self._sight(context.user)
+        await sight.require(sight.tenant_access("get", key))
+        before = await self._current(context, key)
+        await sight.require(sight.tenant_access("create" if before is None else "update", key))
+        proposed = self._valid(key, (obj.get("spec") or {}).get("tenant"), before)
+        found = await self._planner.plan(key, proposed)
+        of_tenant = PlannedChange(_TENANT, key, before, proposed)
+        changes = PlannedChanges([of_tenant, *found.changes], found.problems, found.truncated)
+        answer = await self._answer(sight, key, changes)
+        return {"apiVersion": self._resource.api_version, "kind": self._resource.kind, **answer}
+
+    def _sight(self, user: User) -> Sight:
+        return Sight(self._cluster, self._authorizer, user)
+
+    async def _current(self, context: RequestContext, key: Key) -> Object | None:
+        try:
+            return (await self._tenants.get(context, key)).object()
+        except StatusError as error:
+            if error.reason != "NotFound":
+                raise
+            return None
+
+    def _valid(self, key: Key, sent: object, before: Object | None) -> Object:
+        """Raises BadRequest for what is no Tenant of this name, and Invalid."""
+        metadata = sent.get("metadata") if isinstance(sent, dict) else None
+        if not isinstance(sent, dict) or not isinstance(metadata, dict) or not _is_tenant(sent):
+            raise errors.BadRequest(f"spec.tenant must be a {KIND} of {GROUP}/{VERSION}")
+        if (metadata.get("name"), metadata.get("namespace") or key.namespace) != (key.name, key.namespace):
+            raise errors.BadRequest(f"spec.tenant must be the Tenant {key.namespace}/{key.name} of the URL")
+        status = {"status": before["status"]} if before is not None and "status" in before else {}
+        tenant = {**{name: each for name, each in sent.items() if name != "status"}, **status}
+        tenant["metadata"] = {**metadata, "namespace": key.namespace}
+        strategy, resource = self._strategy, self._strategy.resource
+        if problem := metadata_type_error(resource, tenant):
+            raise errors.BadRequest(f"spec.tenant: {problem}")
+        resource.precheck(tenant)
+        problems = [*meta.validate_metadata(tenant, resource), *strategy.validate_update(tenant, before or {})]
+        if before is None:
+            problems += strategy.name_errors(tenant)
+        if problems:
+            raise errors.Invalid(resource.group_kind, key.name, problems)
+        return strategy.shown(tenant)
+
+    async def _answer(self, sight: Sight, key: Key, found: PlannedChanges) -> Object:
+        changes = list(found.changes[:MOST_CHANGES])
+        visible = await _visible(sight, changes)
+        shown = [(may, shown_change(each)) for may, each in zip(visible, changes, strict=True)]
+        status = {
+            "changes": [each for may, each in shown if may and each is not None],
+            "hidden": sum(each is not None for may, each in shown if not may),
+            "truncated": found.truncated or len(found.changes) > MOST_CHANGES,
+            "problems": list(found.problems),
+        }
+        return diff_object(key.namespace, key.name, status)
+
+
+async def _visible(sight: Sight, changes: Sequence[PlannedChange]) -> Sequence[bool]:
+    """For each of the changes, True if the user may get the object."""
+    allowed = asyncio.Semaphore(_REVIEWS_AT_A_TIME)
+
+    async def may(change: PlannedChange) -> bool:
+        async with allowed:
+            return await sight.may("get", change.resource, *change.key)
+
+    return await asyncio.gather(*map(may, changes))
+
+
+def _is_tenant(obj: Object) -> bool:
+    return (obj.get("apiVersion"), obj.get("kind")) == (f"{GROUP}/{VERSION}", KIND)
