@@ -37,7 +37,7 @@ from registry.embedded.cluster import ClusterTrust, EmbeddedCluster
 from registry.sqlite.statements import DatabaseUnusable
 from tenant_apiserver.application_groups import add_applications_check
 from tenant_apiserver.backup import BackupResponder
-from tenant_apiserver.certificates.local_pki import LocalPki, PkiUnusable, admin_kubeconfig
+from tenant_apiserver.certificates.local_pki import ADMIN, LocalPki, PkiUnusable, admin_kubeconfig
 from tenant_apiserver.certificates.serving_names import local_address, serving_names
 from tenant_apiserver.certificates.sources import SelfManagedCertificate
 from tenant_apiserver.data_directory import DATABASE, KUBECONFIG, PKI, TargetRefused, check_foreign
@@ -66,6 +66,9 @@ from tenant_apiserver.process import (
     tenant_groups,
 )
 from tenant_apiserver.standalone_groups import StandaloneGroups
+from tenant_apiserver.ui.application import serve_page
+from tenant_apiserver.ui.sessions import CODE_SECONDS
+from tenant_apiserver.ui.standalone import standalone_page
 from tenant_apiserver.wiring.applications.api import ApplicationApi, ApplicationApiConfig, release_defaults
 from tenant_apiserver.wiring.cluster_admission import ClusterAdmission
 from tenant_apiserver.wiring.controllers import ControllerContext, Controllers
@@ -79,11 +82,17 @@ from tenant_apiserver.wiring.tenant_controller import NAME as TENANT
 _HINT = """\
 Serving on {url}
 This server stores everything in {data}: it is meant for evaluation, development and CI, not for production.
-
+{page}
   export KUBECONFIG={kubeconfig}
   {kubectl} get tenants -A
   {kubectl} create -f examples/tenant.yaml
   {kubectl} get tenants -A -w
+"""
+
+_PAGE = """\
+
+The tenants in a browser (the URL logs in one, within {minutes} minutes):
+  {url}
 """
 
 _logger = logging.getLogger("tenant_apiserver")
@@ -200,7 +209,7 @@ class _Server:
             "controllers": controllers.run,
             "applications": applications.run,
             "projections": projections.run,
-            "welcome": partial(self._print_hint, [each.synced for each in informers]),
+            "welcome": partial(self._welcome, [each.synced for each in informers]),
         }
         try:
             await run_server(process, tasks, partial(self._listen, app, tls, Peers(user=certificates.user_of)))
@@ -294,23 +303,36 @@ class _Server:
         ca = self._pki.ca().certificate
         return ClientCertificateAuthenticator(peers=PeerCertificates(), verifier=CertificateVerifier(lambda: ca))
 
-    def _cluster_configuration(self) -> Configuration:
-        """The client configuration for the embedded cluster in this process."""
+    def _cluster_configuration(self, name: str = "component") -> Configuration:
+        """The client configuration for the embedded cluster in this process, with a stored certificate."""
         self._pki.component()
         configuration = Configuration()
         configuration.host = self._url
         configuration.ssl_ca_cert = str(self._pki.path("ca")[0])
-        certificate, key = self._pki.path("component")
+        certificate, key = self._pki.path(name)
         configuration.cert_file, configuration.key_file = str(certificate), str(key)
         return configuration
 
-    async def _print_hint(self, ready: Sequence[asyncio.Event]) -> None:
-        """Prints example commands as soon as the caches are synced."""
+    async def _welcome(self, ready: Sequence[asyncio.Event]) -> None:
+        """As soon as the caches are synced, prints example commands, and serves the page until it is cancelled."""
         for each in ready:
             await each.wait()
+        if not self._options.ui:
+            self._print_hint()
+            return
+        server = standalone_page(self._cluster_configuration(ADMIN), user=ADMIN, kubeconfig=self._kubeconfig)
+        try:
+            await serve_page(server, "127.0.0.1", self._options.ui_port, self._print_hint)
+        except CannotListen as error:
+            _logger.warning("there is no page: %s", error)
+            self._print_hint()
+
+    def _print_hint(self, page_url: str = "") -> None:
         kubectl = Path(sys.prefix) / "bin" / "kubectl"
         command = str(kubectl) if kubectl.is_file() else shutil.which("kubectl") or "kubectl"
-        print(_HINT.format(url=self._url, data=self._data, kubeconfig=self._kubeconfig, kubectl=command), flush=True)
+        page = page_url and _PAGE.format(url=page_url, minutes=CODE_SECONDS // 60)
+        hint = _HINT.format(url=self._url, data=self._data, kubeconfig=self._kubeconfig, kubectl=command, page=page)
+        print(hint, flush=True)
 
 
 class _NoFrontProxy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from aiohttp import web
 
@@ -34,12 +34,11 @@ class LoopbackConnection(HttpProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        assert isinstance(transport, asyncio.Transport)
-        self._opened.opened(transport)
+        # a transport of uvloop is no subclass of asyncio's
+        self._opened.opened(cast(asyncio.Transport, transport))
 
     def connection_lost(self, exc: BaseException | None) -> None:
         if self.transport is not None:
-            assert isinstance(self.transport, asyncio.Transport)
             self._opened.closed(self.transport)
         super().connection_lost(exc)
 

@@ -47,6 +47,7 @@ from tenant_apiserver.options.lifecycle import (
     UninstallOptions,
 )
 from tenant_apiserver.options.proxy import PROXY, ProxyOptions
+from tenant_apiserver.options.standalone import STANDALONE
 
 
 class _Parser(argparse.ArgumentParser):
@@ -157,10 +158,6 @@ _SERVE = (
     ),
     Flag("--shadow", boolean, False, "only read: every write gets 405; needs --cert-dir or a file", boolean=True),
 )
-_STANDALONE = (
-    Flag("--bind-address", address, "127.0.0.1", "address to listen on, which is also put into the certificate"),
-    Flag("--data-dir", directory, Path("data"), "directory for the database, the PKI and the kubeconfig"),
-)
 _KUBECONFIG = (
     Flag("--data-dir", directory, Path("data"), "data directory of the standalone server"),
     Flag("--user", str, "", "name of the user"),
@@ -230,6 +227,8 @@ class ServeOptions(CommonOptions):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandaloneOptions(CommonOptions):
     data_dir: Path
+    ui: bool
+    ui_port: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,7 +284,7 @@ _COMMANDS: Mapping[str, tuple[str, type[Any], tuple[Flag, ...]]] = {
     "standalone": (
         "serve Tenants with an embedded cluster, for evaluation and development",
         StandaloneOptions,
-        (*_COMMON, *_HELMRELEASES, *_STANDALONE),
+        (*_COMMON, *_HELMRELEASES, *STANDALONE),
     ),
     "proxy": ("serve a cluster's API to tenants: list what they may see", ProxyOptions, PROXY),
     "kubeconfig": ("issue a kubeconfig for a user of the embedded cluster", KubeconfigOptions, _KUBECONFIG),

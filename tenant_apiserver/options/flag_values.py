@@ -24,6 +24,11 @@ def port(text: str) -> int:
     return int(text)
 
 
+def port_or_any(text: str) -> int:
+    """0 stands for any free port."""
+    return 0 if text == "0" else port(text)
+
+
 def address(text: str) -> str:
     try:
         ipaddress.ip_address(text)

@@ -97,7 +97,7 @@ async def _serve_until(
 
 def _announce(url: str, opened_from: Path | None, *, knows_accounts: bool) -> None:
     """Prints the URL, and opens it in a browser by a file in the folder, if there is one."""
-    minutes = f"{CODE_SECONDS / 60:.0f} minutes"
+    minutes = f"{CODE_SECONDS // 60} minutes"
     print(f"The page is at {url}\nThis URL logs in one browser, within {minutes}. Ctrl-C ends the page.", flush=True)
     if not knows_accounts:
         print(_NO_ACCOUNTS, file=sys.stderr, flush=True)

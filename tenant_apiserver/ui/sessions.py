@@ -6,7 +6,7 @@ import hashlib
 import secrets
 from collections.abc import Callable, Iterable
 
-CODE_SECONDS = 600.0
+CODE_SECONDS = 600
 _MOST_SESSIONS = 32
 """More browsers of one user are not expected; the oldest session ends when another one begins."""
 
