@@ -29,12 +29,13 @@ class NamedObjects(Enum):
 
 @dataclass(frozen=True, slots=True)
 class VisibilityCriterion:
-    """A namespace is visible to users who may `get` every object of the resource in it. `named` is the effect of rules
-    with resourceNames."""
+    """A namespace is visible to users who may `get` every object of the resource in it, or use another `verb` on them.
+    `named` is the effect of rules with resourceNames."""
 
     group: str
     resource: str
     named: NamedObjects = NamedObjects.NOTHING
+    verb: str = "get"
 
 
 class RoleScope(NamedTuple):
@@ -133,7 +134,7 @@ def _covers(rule: RbacRule, criterion: VisibilityCriterion) -> bool:
     """True if the rule meets the criterion for all objects or for at least one name."""
     access = AccessAttributes(
         user=_NOBODY,
-        verb="get",
+        verb=criterion.verb,
         group=criterion.group,
         resource=criterion.resource,
         name=rule.names[0] if rule.names else "",

@@ -19,6 +19,13 @@ from tenant_apiserver.options.flag_values import (
     verbosity,
     writable_file,
 )
+from tenant_apiserver.options.proxy_settings import ProxySettings, load_proxy_settings
+
+
+def proxy_settings(text: str) -> ProxySettings:
+    """Raises ValueError."""
+    return load_proxy_settings(Path(text))
+
 
 _PRIVILEGED = "serve members of system:masters and system:nodes, too; they get 403 without it"
 PROXY = (
@@ -32,6 +39,8 @@ PROXY = (
     Flag("--client-ca-file", readable_file, None, "CA of client certificates (default: from the cluster)"),
     Flag("--anonymous-auth", boolean, True, "forward requests without credentials as system:anonymous", boolean=True),
     Flag("--allow-privileged-groups", boolean, False, _PRIVILEGED, boolean=True),
+    Flag("--config", proxy_settings, ProxySettings(), "file that names the kinds whose lists the proxy answers"),
+    Flag("--max-namespaces", positive, 500, "the namespaces of which a list or watch is merged; for more, 403"),
     Flag(
         "--cluster-outage-tolerance",
         duration,
@@ -65,6 +74,8 @@ class ProxyOptions:
     client_ca_file: Path | None
     anonymous_auth: bool
     allow_privileged_groups: bool
+    config: ProxySettings
+    max_namespaces: int
     cluster_outage_tolerance: float
     max_requests_inflight: int
     audit_log_path: Path | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from collections.abc import Sequence
 from functools import partial
 
 import uvloop
@@ -47,9 +48,13 @@ from tenant_apiserver.process import (
     shutdown_stages,
 )
 from tenant_apiserver.proxy.chain import ProxyParts, proxy_application
+from tenant_apiserver.proxy.merged.answers import MergedAnswers
 from tenant_apiserver.proxy.namespace_lists import NamespaceLists
+from tenant_apiserver.proxy.namespaced_lists import NamespacedLists
 from tenant_apiserver.proxy.own_account import OwnAccount
+from tenant_apiserver.proxy.own_kind import OwnKind, OwnKinds
 from tenant_apiserver.proxy.socket_token import SocketTokenAuthenticator
+from tenant_apiserver.wiring.visibility import RbacSources, rbac_sources
 
 _logger = logging.getLogger("tenant_apiserver")
 # watches and streams, and idle connections, of one user
@@ -96,7 +101,9 @@ class _ProxyServer:
             self._review_call(SUBJECT_ACCESS_REVIEWS_PATH, "authz"), tolerance=0.0, on_stale=lambda: None
         )
         self._account = OwnAccount(upstream)
-        self._namespaces = NamespaceLists(upstream, process, self._reviews)
+        rbac = rbac_sources(upstream)
+        self._namespaces = NamespaceLists(upstream, rbac, process, self._reviews)
+        self._own_kinds = OwnKinds((self._namespaces, *_merged_kinds(options, upstream, rbac)))
 
     async def run(self) -> None:
         """Raises CannotListen, PkiUnusable, and OSError or ValueError for unusable files."""
@@ -140,7 +147,7 @@ class _ProxyServer:
             authenticator=authenticator,
             authorizer=self._reviews,
             own_account=lambda: self._account.name,
-            own_answer=self._namespaces.handler,
+            own_answer=self._own_kinds.handler,
             audit=audit.write if audit else None,
         )
         return proxy_application(parts, self._options), Peers(user=certificates.user_of)
@@ -194,6 +201,12 @@ class _ProxyServer:
                 self._tls.replace_client_cas(self._delegation.current.client_ca)
             except (OSError, ValueError) as error:
                 _logger.warning("cannot use the client CAs, keeping the previous ones: %s", error)
+
+
+def _merged_kinds(options: ProxyOptions, upstream: UpstreamClient, rbac: RbacSources) -> Sequence[OwnKind]:
+    answers = MergedAnswers(upstream, rbac.history)
+    namespaced = options.config.namespaced_kinds
+    return (NamespacedLists(answers, rbac, namespaced, max_namespaces=options.max_namespaces),)
 
 
 def _certificate_source(options: ProxyOptions) -> CertificateSource:

@@ -21,14 +21,14 @@ from registry.tenantnamespace.convert import to_visible_namespace, visible_names
 from registry.tenantnamespace.storage import TenantNamespaces
 from registry.tenantnamespace.watch_feed import TenantNamespaceFeed
 from tenant_apiserver.process import Process, Task, run_after_listed
-from tenant_apiserver.wiring.visibility import by_rbac
+from tenant_apiserver.wiring.visibility import RbacSources, visibility_from
 
 
 class NamespaceLists:
     """The handlers of refused LISTs and WATCHes of Namespaces. The caller runs `tasks`."""
 
-    def __init__(self, cluster: ClusterClient, process: Process, authorizer: Authorizer) -> None:
-        self._visibility = by_rbac(cluster)
+    def __init__(self, cluster: ClusterClient, rbac: RbacSources, process: Process, authorizer: Authorizer) -> None:
+        self._visibility = visibility_from(rbac)
         self._cache = WatchCache(visible_namespace_resource())
         process.metrics.track_cache(self._cache)
         feed = TenantNamespaceFeed(self._cache, to_visible_namespace)
@@ -60,12 +60,10 @@ class NamespaceLists:
         }
 
     async def handler(self, context: RequestContext) -> Handler | None:
-        """The handler of a LIST or WATCH of all Namespaces, None for other requests, and for callers who see no
-        namespace. Raises StatusError if that cannot be determined at present."""
+        """None for other kinds, and for callers who see no namespace. Raises StatusError if that cannot be determined
+        at present."""
         info = context.info
-        if (info.group, info.version, info.resource) != ("", "v1", NAMESPACES.plural) or not info.collection_path:
-            return None
-        if info.verb not in ("list", "watch") or context.http.method != "GET" or info.subresource:
+        if (info.group, info.version, info.resource) != ("", "v1", NAMESPACES.plural):
             return None
         if not await self._sees_any(context):
             return None

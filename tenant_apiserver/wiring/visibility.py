@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -38,12 +39,24 @@ class VisibilitySources:
     informers: tuple[Informer, ...]
 
 
-def by_rbac(cluster: ClusterClient, *, alone: bool = False) -> VisibilitySources:
-    """Decides from the cluster's RBAC objects, with informers that the caller runs. `alone`: no other process serves
-    watches, from which clients could come."""
+@dataclass(frozen=True, kw_only=True)
+class RbacSources:
+    """The cluster's RBAC objects, and the sources that decide by them. The caller runs the informers."""
+
+    history: RbacHistory
+    synced: asyncio.Event
+    informers: tuple[Informer, ...]
+
+    def new_source(
+        self, criteria: Sequence[VisibilityCriterion], *, margin_seconds: float = MARGIN_SECONDS
+    ) -> VisibilitySource:
+        """A visible object meets one of the criteria. The history never forgets a source."""
+        return RbacVisibility(self.history, criteria, synced=self.synced, margin_seconds=margin_seconds)
+
+
+def rbac_sources(cluster: ClusterClient) -> RbacSources:
     history = RbacHistory()
     feed = RbacFeed(history)
-    new_source = partial(RbacVisibility, history, synced=feed.synced, margin_seconds=0.0 if alone else MARGIN_SECONDS)
     handlers = {
         ROLES: feed.roles,
         CLUSTERROLES: feed.cluster_roles,
@@ -55,12 +68,24 @@ def by_rbac(cluster: ClusterClient, *, alone: bool = False) -> VisibilitySources
         informer = Informer(cluster, resource, store_objects=False, transform=_strip)
         informer.add_handler(handler)
         informers.append(informer)
+    return RbacSources(history=history, synced=feed.synced, informers=tuple(informers))
+
+
+def by_rbac(cluster: ClusterClient, *, alone: bool = False) -> VisibilitySources:
+    """Decides from the cluster's RBAC objects, with informers that the caller runs. `alone`: no other process serves
+    watches, from which clients could come."""
+    return visibility_from(rbac_sources(cluster), margin_seconds=0.0 if alone else MARGIN_SECONDS)
+
+
+def visibility_from(rbac: RbacSources, *, margin_seconds: float = MARGIN_SECONDS) -> VisibilitySources:
+    """The sources of the resources that this project serves."""
+    new_source = partial(rbac.new_source, margin_seconds=margin_seconds)
     return VisibilitySources(
         tenants=new_source([TENANTS]),
         namespaces=new_source([ALL_TENANTS, NAMESPACES]),
         # kinds come and go, and a source is never forgotten by the history
         resources=cache(lambda group, plural: new_source([VisibilityCriterion(group, plural, NamedObjects.OBJECTS)])),
-        informers=tuple(informers),
+        informers=rbac.informers,
     )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from apiserver.meta.resource import GroupResource
 from tenant_apiserver import __version__
 from tenant_apiserver.options.command_line import parse_command_line
 from tenant_apiserver.options.proxy import ProxyOptions
-from tests.tenant_apiserver.test_generate_manifests import INSTALLATIONS, built, of_kind
+from tests.tenant_apiserver.test_generate_manifests import INSTALLATIONS, ROOT, built, of_kind
 
 PROXY = "overlays/proxy"
 NAMESPACE = "tenant-apiserver-proxy"
@@ -42,10 +43,14 @@ def test_the_command_accepts_the_arguments_of_the_deployment() -> None:
     objects = built(PROXY)
     pod = of_kind(objects, "Deployment")["spec"]["template"]
     [container] = pod["spec"]["containers"]
-    arguments = [each for each in container["args"] if not each.startswith("--tls-")]
-    options = parse_command_line([*arguments, "--cert-dir=."], {})
+    arguments = [each for each in container["args"] if not each.startswith(("--tls-", "--config="))]
+    config = ROOT / PROXY / "config.yaml"
+    options = parse_command_line([*arguments, "--cert-dir=.", f"--config={config}"], {})
     assert isinstance(options, ProxyOptions)
     assert not options.allow_privileged_groups
+    assert GroupResource("", "pods") in options.config.namespaced_kinds
+    mounted = next(each for each in pod["spec"]["volumes"] if each["name"] == "config")["configMap"]["name"]
+    assert of_kind(objects, "ConfigMap", mounted)["data"]["config.yaml"] == config.read_text()
     assert container["image"].rpartition(":")[2] == __version__
     assert container["readinessProbe"]["httpGet"]["path"] == "/proxy/readyz"
     service = of_kind(objects, "Service")["spec"]

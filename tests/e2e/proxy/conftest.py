@@ -12,6 +12,9 @@ from tests.e2e.support.clusters.tenant_proxy import TenantProxy
 
 @pytest.fixture(scope="session")
 def proxy(cluster: E2eCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TenantProxy]:
-    running = TenantProxy(cluster, tmp_path_factory.mktemp("proxy"))
+    directory = tmp_path_factory.mktemp("proxy")
+    config = directory / "config.yaml"
+    config.write_text("namespacedKinds: [configmaps, secrets, pods]\n")
+    running = TenantProxy(cluster, directory, f"--config={config}")
     yield running
     running.stop()

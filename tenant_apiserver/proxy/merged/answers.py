@@ -1,0 +1,210 @@
+"""Answers merged lists and watches."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
+from contextlib import suppress
+from typing import Final, Protocol
+
+from aiohttp import HttpVersion11, web
+
+from apiserver.authorization.authorizer import AccessDenied, request_attributes
+from apiserver.encoding.encoded_object import to_json
+from apiserver.encoding.negotiation import JSON
+from apiserver.endpoints.handlers.watch_frames import error_frame
+from apiserver.endpoints.responsewriters import json_response
+from apiserver.meta.errors import Expired
+from apiserver.meta.resource import Object
+from apiserver.request.context import RequestContext, User
+from apiserver.request.query_numbers import parse_resource_version
+from apiserver.request.request_info import RequestInfo
+from apiserver.storage.visibility import Visibility, VisibleObjects
+from registry.cluster.upstream import UpstreamClient
+from registry.rbac.role_index import Subject
+from registry.visibility.by_rbac import MARGIN_SECONDS, identity_of
+from registry.visibility.rbac_history import RbacHistory
+from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
+from tenant_apiserver.proxy.merged.frames import form_of_list, key_of, metadata_of, uid_of
+from tenant_apiserver.proxy.merged.list_of_parts import ListOfParts, parse_list_query
+from tenant_apiserver.proxy.merged.part import CollectionPart
+from tenant_apiserver.proxy.merged.positions import Position, Positions
+from tenant_apiserver.proxy.merged.watch_of_parts import (
+    GONE,
+    NOTHING,
+    Start,
+    WatchOfParts,
+    WatchQuery,
+    parse_watch_query,
+)
+
+# items, whose encoding takes about a millisecond
+_MANY: Final = 100
+_CHANGES: Final = 10_000
+_TOO_OLD: Final = Expired("too old resource version: the rights at that time are not known")
+
+
+class Partition(Protocol):
+    """How a collection is taken apart, and which parts a caller may list or watch."""
+
+    async def visibility(self, user: User, info: RequestInfo) -> Visibility:
+        """Raises StatusError if it cannot be determined at present."""
+        ...
+
+    def names(self, visible: VisibleObjects) -> frozenset[str] | None:
+        """The names of the parts, None for all there are."""
+        ...
+
+    def part(self, info: RequestInfo, name: str) -> CollectionPart: ...
+
+
+class MergedAnswers:
+    """The handlers of merged lists and watches, and the memory of what clients have."""
+
+    def __init__(self, upstream: UpstreamClient, history: RbacHistory) -> None:
+        self._upstream = upstream
+        self._history = history
+        self._changes = ChangeTimes(history)
+        self._positions = Positions()
+
+    async def list(self, context: RequestContext, partition: Partition) -> web.StreamResponse:
+        """Raises AccessDenied if the cluster refuses every part, and the StatusError of a part that fails."""
+        requests, query = CallerRequests(self._upstream, context), parse_list_query(context.query)
+        visibility = await partition.visibility(context.user, context.info)
+        now, names = time.monotonic(), partition.names(visibility.visible)
+        parts = [partition.part(context.info, name) for name in sorted(names or ())]
+        merged = ListOfParts(requests, query, parts)
+        document = await merged.read()
+        if document is None:
+            raise _denied(context)
+        told = {name: _keys(items) for name, items in merged.items_of.items()}
+        if merged.version.isdecimal():
+            position = Position(now, int(merged.version), told, form_of_list(document))
+            client = _client(context, requests.media.transform)
+            weight = 1 + sum(map(len, told.values()))
+            self._positions.remember(client, merged.version, position, weight=weight)
+        _annotate(context, len(parts))
+        if weight <= _MANY:
+            return json_response(context, document)
+        return web.Response(body=await asyncio.to_thread(to_json, document), headers={"Content-Type": JSON})
+
+    async def watch(self, context: RequestContext, partition: Partition) -> web.StreamResponse:
+        """Raises AccessDenied if the cluster refuses every part, and the StatusError of a part that fails."""
+        requests, query = CallerRequests(self._upstream, context), parse_watch_query(context.query)
+        visibility = await partition.visibility(context.user, context.info)
+        client = _client(context, requests.media.transform)
+        merged = WatchOfParts(
+            requests,
+            query,
+            names=lambda: partition.names(visibility.visible),
+            part=lambda name: partition.part(context.info, name),
+            remember=lambda version, position: self._positions.remember(client, version, position),
+        )
+        unsubscribe = visibility.subscribe(lambda change: merged.changed())
+        try:
+            start = self._start(visibility, context, query, client, partition.names)
+            if not await merged.begin(start):
+                raise _denied(context)
+            _annotate(context, len(partition.names(visibility.visible) or ()))
+            return await _stream(context, merged, requests.media.content_type)
+        except Expired as error:
+            # clients retry a watch that fails with an error status; an ERROR event makes them list again
+            return await _failed(context, error, requests.media.content_type)
+        finally:
+            unsubscribe()
+            await merged.close()
+
+    def _start(
+        self,
+        visibility: Visibility,
+        context: RequestContext,
+        query: WatchQuery,
+        client: Hashable,
+        names: Callable[[VisibleObjects], frozenset[str] | None],
+    ) -> Start:
+        """The state of a client. Raises Expired if it cannot be told what it may have, BadRequest for a version that is
+        no number."""
+        version = parse_resource_version(context.query)
+        if not query.is_resumed or not version:
+            return NOTHING
+        found = self._positions.find(client, query.version)
+        if found is not None:
+            change = visibility.change_since(max(version, self._history.first_rv), (found.time, found.time))
+        else:
+            earliest = self._changes.time_after(version) - MARGIN_SECONDS
+            change = visibility.change_since(version, (earliest, time.monotonic()))
+        if change is None:
+            raise _TOO_OLD
+        known, possible = names(change.always), names(change.ever)
+        if known is None or possible is None:
+            raise GONE
+        if found is None:
+            return Start(known, possible, version)
+        return Start(known, possible, min(found.version, version), found.told, found.form)
+
+
+class ChangeTimes:
+    """When the latest changes of RBAC objects have been learned, by their resourceVersions."""
+
+    def __init__(self, history: RbacHistory) -> None:
+        self._changes: deque[tuple[int, float]] = deque(maxlen=_CHANGES)
+        history.subscribe(self._on_change)
+
+    def time_after(self, version: int) -> float:
+        """The monotonic time of the first change after `version`, or now."""
+        found = time.monotonic()
+        for changed, at in reversed(self._changes):
+            if changed <= version:
+                return found
+            found = at
+        return found if len(self._changes) < _CHANGES else float("-inf")
+
+    def _on_change(self, subjects: frozenset[Subject], rv: int, namespace: str | None) -> None:
+        self._changes.append((rv, time.monotonic()))
+
+
+async def _stream(context: RequestContext, merged: WatchOfParts, content_type: str) -> web.StreamResponse:
+    response = _response(context, content_type)
+    # most watches end because their client disconnects
+    with suppress(ConnectionError):
+        await response.prepare(context.http)
+        while lines := await merged.frames():
+            await response.write(lines)
+    return response
+
+
+async def _failed(context: RequestContext, error: Expired, content_type: str) -> web.StreamResponse:
+    response = _response(context, content_type)
+    with suppress(ConnectionError):
+        await response.prepare(context.http)
+        await response.write(error_frame(error))
+    return response
+
+
+def _response(context: RequestContext, content_type: str) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": content_type})
+    if context.http.version >= HttpVersion11:
+        response.enable_chunked_encoding()
+    return response
+
+
+def _keys(items: Iterable[Object]) -> dict[str, str]:
+    return {key_of(metadata): uid_of(metadata) for metadata in map(metadata_of, items)}
+
+
+def _client(context: RequestContext, transform: str) -> Hashable:
+    """Stands for an identity and a list with its selectors, of which a watch may go on."""
+    info, query = context.info, context.query
+    form = transform.removesuffix("List")
+    selectors = (query.get("labelSelector"), query.get("fieldSelector"))
+    return (identity_of(context.user), info.group, info.version, info.resource, selectors, form)
+
+
+def _denied(context: RequestContext) -> AccessDenied:
+    return AccessDenied(request_attributes(context.user, context.info, context.query))
+
+
+def _annotate(context: RequestContext, parts: int) -> None:
+    context.annotations["tenant-apiserver-proxy/merged"] = str(parts)

@@ -1,0 +1,91 @@
+"""GETs of the cluster as the caller of one request, whose answers are read here."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Final
+
+from aiohttp import ClientError, ClientResponse
+from multidict import CIMultiDict
+
+from apiserver.encoding.negotiation import JSON, MediaType, negotiate
+from apiserver.encoding.offload import offload_if_large
+from apiserver.meta.errors import NotAcceptable, ServiceUnavailable
+from apiserver.meta.resource import Object
+from apiserver.request.context import RequestContext
+from registry.cluster.answer import decode_answer
+from registry.cluster.interface import ClusterUnreachable
+from registry.cluster.upstream import UpstreamClient
+from registry.cluster.watch_decoder import WatchDecoder
+from tenant_apiserver.proxy.identity import impersonation_headers
+
+_OK, _UNAUTHORIZED = 200, 401
+_AGENT: Final = "tenant-apiserver-proxy"
+
+
+class CallerRequests:
+    """All requests have the identity and the media type of the caller's. `media` is JSON: a List, Table or
+    PartialObjectMetadataList."""
+
+    def __init__(self, upstream: UpstreamClient, context: RequestContext) -> None:
+        """Raises NotAcceptable for a caller who accepts no JSON, and a 403 for an identity that headers cannot
+        carry."""
+        self.media = _json_media(context)
+        self._upstream = upstream
+        self._headers = CIMultiDict(
+            {
+                "Accept": _accept(self.media),
+                "Audit-ID": context.audit_id,
+                "User-Agent": context.http.headers.get("User-Agent", _AGENT),
+            }
+        )
+        self._headers.extend(impersonation_headers(context.user))
+
+    async def get(self, target: str) -> Object:
+        """The document at a path and query. Raises the StatusError that the cluster answers, and ServiceUnavailable."""
+        async with self._open(target) as response:
+            body = await response.read()
+            decode = partial(decode_answer, response.status, response.reason or "", body)
+            return await offload_if_large(decode, size=len(body))
+
+    @asynccontextmanager
+    async def events(self, target: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The lines of a watch, each a JSON document. Raises the StatusError of a watch that is refused, and
+        ServiceUnavailable if it breaks off."""
+        async with self._open(target) as response:
+            if response.status != _OK:
+                decode_answer(response.status, response.reason or "", await response.read())
+            yield _lines(response)
+
+    @asynccontextmanager
+    async def _open(self, target: str) -> AsyncIterator[ClientResponse]:
+        try:
+            async with self._upstream.forward("GET", target, self._headers, None) as response:
+                if response.status == _UNAUTHORIZED:
+                    await self._upstream.renew_credentials()
+                    raise ServiceUnavailable("the cluster does not accept the credentials of the proxy", retry_after=1)
+                yield response
+        except ClusterUnreachable as error:
+            raise ServiceUnavailable("the cluster is unavailable: it does not answer", retry_after=1) from error
+        except (ClientError, TimeoutError) as error:
+            raise ServiceUnavailable("the response of the cluster broke off", retry_after=1) from error
+
+
+async def _lines(response: ClientResponse) -> AsyncIterator[bytes]:
+    decoder = WatchDecoder()
+    async for chunk in response.content.iter_any():
+        for line in decoder.feed(chunk):
+            yield line
+
+
+def _json_media(context: RequestContext) -> MediaType:
+    media = negotiate(context.http.headers.get("Accept", ""), watch=context.info.is_watch)
+    if media.type != JSON:
+        raise NotAcceptable(f"only the following media types are accepted: {JSON}")
+    return media
+
+
+def _accept(media: MediaType) -> str:
+    return f"{JSON};as={media.transform};g=meta.k8s.io;v={media.version}" if media.transform else JSON

@@ -1,0 +1,144 @@
+"""The watch of one part of a merged watch, and the buffer in which the events of all of them wait for the client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from apiserver.meta.errors import StatusError
+from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
+from tenant_apiserver.proxy.merged.frames import Form, added_frames, form_of_list
+from tenant_apiserver.proxy.merged.part import CollectionPart
+
+# events, of all parts together: what a slow client makes wait is not read from the cluster
+_WAITING: Final = 256
+_AT_ONCE: Final = 16
+# the cluster learns of a grant at another time than the proxy
+_RETRIES: Final = (0.1, 0.25, 0.5, 1.0, 2.0)
+_REFUSED = 403
+
+
+@dataclass(eq=False, slots=True)
+class PartStream:
+    """`query` is the start of the watch. `version` is that up to which the client has the part's events, 0 if it is not
+    known. A client is sent all objects of a part that `begins` first. A part is `granted` to a client that has the
+    others already: the cluster may refuse it at first."""
+
+    part: CollectionPart
+    query: Mapping[str, str]
+    version: int
+    granted: bool = False
+    begins: bool = False
+    task: asyncio.Task[None] | None = None
+    opened: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    """False if the cluster refuses the watch."""
+
+    @property
+    def is_refused(self) -> bool:
+        return self.opened.done() and self.opened.exception() is None and not self.opened.result()
+
+
+class Complete(NamedTuple):
+    """In the place of a line: the client has all objects of a list."""
+
+    version: int
+    form: Form
+
+
+class Streams:
+    """Reads the watches of all parts. A watch that ends, or fails, ends the whole: its client goes on from the latest
+    version that it has."""
+
+    def __init__(self, requests: CallerRequests, selection: Mapping[str, str]) -> None:
+        self._requests = requests
+        self._selection = selection
+        self._lines: deque[tuple[PartStream, bytes | Complete]] = deque()
+        self._room = asyncio.Event()
+        self._openings = asyncio.Semaphore(_AT_ONCE)
+        self.changed = asyncio.Event()
+        """Set when there is something to do: a line, or the end."""
+        self.ended = False
+
+    def open(self, stream: PartStream) -> None:
+        stream.task = asyncio.create_task(self._follow(stream), name=f"watch-of-{stream.part.name}")
+
+    def take(self) -> tuple[PartStream, bytes | Complete] | None:
+        """The next line, None if there is none yet."""
+        if not self._lines:
+            return None
+        self._room.set()
+        return self._lines.popleft()
+
+    async def close(self, *streams: PartStream) -> None:
+        """Ends streams, so that nothing more of them is taken."""
+        tasks = [each.task for each in streams if each.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._lines = deque(each for each in self._lines if each[0] not in streams)
+        self._room.set()
+
+    async def _follow(self, stream: PartStream) -> None:
+        try:
+            for seconds in _RETRIES if stream.granted else ():
+                if await self._read(stream):
+                    return
+                await asyncio.sleep(seconds)
+            if not await self._read(stream):
+                stream.opened.set_result(False)
+        except StatusError as error:
+            if not stream.opened.done() and not stream.granted:
+                stream.opened.set_exception(error)
+            self._end()
+
+    async def _read(self, stream: PartStream) -> bool:
+        """Reads to the end. False if the cluster refuses the list or the watch."""
+        try:
+            query = {**stream.query, **await self._list(stream)} if stream.begins else stream.query
+            await self._read_lines(stream, {**query, "watch": "true", "allowWatchBookmarks": "true"})
+        except StatusError as error:
+            if stream.opened.done() or error.code != _REFUSED:
+                raise
+            return False
+        self._end()
+        return True
+
+    async def _list(self, stream: PartStream) -> Mapping[str, str]:
+        """Lists the objects that the client gets first. The version with which the watch goes on. Not all clusters have
+        watches that begin with them, and no other says where they end."""
+        start = stream.query.get("resourceVersion", "")
+        query = {"resourceVersion": start, "resourceVersionMatch": "NotOlderThan"} if start else {}
+        async with self._openings:
+            document = await self._requests.get(stream.part.target(self._selection, **query))
+        stream.opened.set_result(True)
+        version = str(document["metadata"].get("resourceVersion") or "")
+        for line in added_frames(document):
+            await self._put(stream, line)
+        await self._put(stream, Complete(int(version) if version.isdecimal() else 0, form_of_list(document)))
+        return {"resourceVersion": version}
+
+    async def _read_lines(self, stream: PartStream, query: Mapping[str, str]) -> None:
+        async with self._openings:
+            opening = self._requests.events(stream.part.target(self._selection, **query))
+            lines = await opening.__aenter__()
+        try:
+            if not stream.opened.done():
+                stream.opened.set_result(True)
+            async for line in lines:
+                await self._put(stream, line)
+        finally:
+            await opening.__aexit__(None, None, None)
+
+    async def _put(self, stream: PartStream, line: bytes | Complete) -> None:
+        while len(self._lines) >= _WAITING:
+            self._room.clear()
+            await self._room.wait()
+        self._lines.append((stream, line))
+        self.changed.set()
+
+    def _end(self) -> None:
+        self.ended = True
+        self.changed.set()

@@ -1,0 +1,214 @@
+"""A watch that is merged of the watches of its parts, and follows grants and revocations."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.endpoints.handlers.watch_frames import error_frame
+from apiserver.meta.errors import Expired, StatusError
+from apiserver.meta.resource import Object
+from apiserver.request.options import NOT_OLDER_THAN
+from apiserver.request.request_info import Query
+from registry.cluster.watch_decoder import parse_watch_event
+from tenant_apiserver.proxy.merged import frames
+from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
+from tenant_apiserver.proxy.merged.frames import NO_FORM, Form, Told
+from tenant_apiserver.proxy.merged.part import CollectionPart, selection_of
+from tenant_apiserver.proxy.merged.part_stream import Complete, PartStream, Streams
+from tenant_apiserver.proxy.merged.positions import Position
+
+_PASSED: Final = ("resourceVersion", "timeoutSeconds")
+GONE: Final = Expired("the objects that have become invisible are not known: list again")
+
+
+@dataclass(frozen=True, slots=True)
+class WatchQuery:
+    """The options of a merged watch. `start` is the query with which each part is watched."""
+
+    selection: Mapping[str, str]
+    start: Mapping[str, str]
+    bookmarks: bool
+    wants_initial: bool
+
+    @property
+    def version(self) -> str:
+        return self.start.get("resourceVersion", "")
+
+    @property
+    def is_resumed(self) -> bool:
+        """True for a client that has a state, and wants what follows."""
+        return not self.wants_initial and self.version not in ("", "0")
+
+
+def parse_watch_query(query: Query) -> WatchQuery:
+    start = {name: query.get(name) for name in _PASSED if name in query}
+    match, initial = query.get("resourceVersionMatch"), query.flag("sendInitialEvents")
+    if (match or initial is not None) and (match != NOT_OLDER_THAN or initial is None):
+        # the cluster refuses it in its own words
+        start |= {name: query.get(name) for name in ("resourceVersionMatch", "sendInitialEvents") if name in query}
+    return WatchQuery(selection_of(query), start, bool(query.flag("allowWatchBookmarks")), bool(initial))
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The state of the client at the start: it has the `known` parts up to `version`, and no others than the
+    `possible` ones. `told` are its objects, None if they are not known."""
+
+    known: frozenset[str] = frozenset()
+    possible: frozenset[str] = frozenset()
+    version: int = 0
+    told: Told | None = None
+    form: Form = NO_FORM
+
+
+NOTHING: Final = Start(told={})
+"""The state of a client whose watch begins with all objects."""
+
+
+class WatchOfParts:
+    """`names` returns the visible parts at any time, None if everything is; `part` makes one of a name. The owner calls
+    `changed` after each change of them."""
+
+    def __init__(
+        self,
+        requests: CallerRequests,
+        query: WatchQuery,
+        *,
+        names: Callable[[], frozenset[str] | None],
+        part: Callable[[str], CollectionPart],
+        remember: Callable[[str, Position], None],
+    ) -> None:
+        self._query = query
+        self._names = names
+        self._part = part
+        self._remember = remember
+        self._streams = Streams(requests, query.selection)
+        self._open: dict[str, PartStream] = {}
+        self._told: Told | None = {}
+        self._form = Form()
+        self._bookmarked = 0
+        self._owes_initial_end = query.wants_initial
+
+    def changed(self) -> None:
+        """The visible parts have changed."""
+        self._streams.changed.set()
+
+    async def begin(self, start: Start) -> bool:
+        """Opens the watches. False if the cluster refuses all. Raises the StatusError of one that fails, and Expired if
+        objects would have to be deleted that are not known."""
+        visible = self._names() or frozenset()
+        self._told = None if start.told is None else {name: dict(told) for name, told in start.told.items()}
+        self._form, self._bookmarked = start.form, start.version
+        if self._told is None and start.possible - visible:
+            raise GONE
+        for name in sorted(visible):
+            self._open_stream(name, granted=self._query.is_resumed and name not in start.known, version=start.version)
+        openings = [each.opened for each in self._open.values() if not each.granted]
+        for outcome in await asyncio.gather(*openings, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
+        return not all(each.is_refused for each in self._open.values())
+
+    async def close(self) -> None:
+        await self._streams.close(*self._open.values())
+
+    async def frames(self) -> bytes:
+        """The next events, each a line. Empty at the end of the watch."""
+        while True:
+            self._streams.changed.clear()
+            collected = b"".join([*await self._follow_changes(), *self._events()])
+            if collected or self._streams.ended:
+                return collected
+            await self._streams.changed.wait()
+
+    def _open_stream(self, name: str, *, granted: bool, version: int) -> None:
+        query = dict(self._query.start)
+        if granted:
+            query.pop("resourceVersion", None)
+        elif version:
+            query["resourceVersion"] = str(version)
+        begins = granted or self._query.wants_initial
+        stream = PartStream(self._part(name), query, 0 if begins else version, granted=granted, begins=begins)
+        self._open[name] = stream
+        self._streams.open(stream)
+
+    async def _follow_changes(self) -> list[bytes]:
+        """Opens the watches of granted parts, and ends those of revoked ones. The events by which the client forgets
+        the latter's objects."""
+        visible = self._names()
+        if visible is None:
+            # the cluster itself answers from now on
+            self._streams.ended = True
+            return []
+        has = set(self._open) | set(self._told or ())
+        version = max(self._safe_version(), self._bookmarked, 1)
+        lost = [self._open.pop(name) for name in sorted(set(self._open) - visible)]
+        await self._streams.close(*lost)
+        for name in sorted(visible - set(self._open)):
+            self._open_stream(name, granted=True, version=0)
+        forgotten = sorted(has - visible)
+        if self._told is None and forgotten:
+            self._streams.ended = True
+            return [error_frame(GONE)]
+        told = {name: (self._told or {}).pop(name, {}) for name in forgotten}
+        return [
+            frames.deleted_frame(self._form, key, uid, version) for each in told.values() for key, uid in each.items()
+        ]
+
+    def _events(self) -> Iterator[bytes]:
+        while (taken := self._streams.take()) is not None:
+            stream, line = taken
+            if isinstance(line, Complete):
+                self._form, stream.begins = line.form, False
+                yield self._bookmark(stream, line.version)
+                continue
+            try:
+                event = parse_watch_event(line)
+            except StatusError as error:
+                self._streams.ended = True
+                yield error_frame(error)
+                return
+            if event.type == "BOOKMARK":
+                self._form = self._form if self._form.kind else frames.form_of_object(event.object)
+                yield self._bookmark(stream, frames.version_of(event.object))
+            else:
+                self._note(stream, event.type, event.object)
+                yield line.rstrip(b"\n") + b"\n"
+
+    def _note(self, stream: PartStream, type_: str, obj: Object) -> None:
+        """Remembers what the client has after an event."""
+        metadata = frames.metadata_of(obj)
+        version = frames.version_of(obj)
+        if not stream.begins:
+            stream.version = max(stream.version, version)
+        if not self._form.kind or self._form.kind == "Table":
+            self._form = frames.form_of_object(obj)
+        if self._told is not None:
+            told = self._told.setdefault(stream.part.name, {})
+            if type_ == "DELETED":
+                told.pop(frames.key_of(metadata), None)
+            else:
+                told[frames.key_of(metadata)] = frames.uid_of(metadata)
+        if safe := self._safe_version():
+            self._remember(str(version), Position(time.monotonic(), safe, self._told, self._form))
+
+    def _bookmark(self, stream: PartStream, part_version: int) -> bytes:
+        """The bookmark of the whole, empty if it is not due, after the client has a part up to a version."""
+        stream.version = max(stream.version, part_version)
+        version = self._safe_version()
+        is_due = version > self._bookmarked or (self._owes_initial_end and version)
+        if not is_due or not self._query.bookmarks:
+            return b""
+        self._bookmarked = version
+        self._remember(str(version), Position(time.monotonic(), version, self._told, self._form))
+        ends_initial, self._owes_initial_end = self._owes_initial_end, False
+        return frames.bookmark_frame(self._form, version, ends_initial=ends_initial)
+
+    def _safe_version(self) -> int:
+        """The version up to which the client has all events of all parts, 0 if it is not known."""
+        streams = [each for each in self._open.values() if not each.is_refused]
+        return min((0 if each.begins else each.version for each in streams), default=0)

@@ -1,0 +1,62 @@
+"""Lists and watches of all namespaces for those who may list a kind in some: `kubectl get pods -A`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+
+from apiserver.meta.errors import Forbidden
+from apiserver.meta.resource import GroupResource
+from apiserver.request.context import Handler, RequestContext, User
+from apiserver.request.request_info import RequestInfo
+from apiserver.storage.visibility import Visibility, VisibleObjects
+from registry.visibility.visible_objects import VisibilityCriterion
+from tenant_apiserver.proxy.merged.answers import MergedAnswers
+from tenant_apiserver.proxy.merged.part import CollectionPart, namespace_part
+from tenant_apiserver.wiring.visibility import RbacSources
+
+
+class NamespacedLists:
+    """An OwnKind of the `kinds`. A caller with more than `max_namespaces` gets a 403 that says so: each namespace is a
+    request, and a stream of each watch."""
+
+    def __init__(
+        self, answers: MergedAnswers, rbac: RbacSources, kinds: Collection[GroupResource], *, max_namespaces: int
+    ) -> None:
+        self._answers = answers
+        self._max_namespaces = max_namespaces
+        self._partitions = {kind: _Namespaces(rbac, kind) for kind in kinds}
+
+    async def handler(self, context: RequestContext) -> Handler | None:
+        """Raises Forbidden for a caller with too many namespaces."""
+        info = context.info
+        partition = self._partitions.get(GroupResource(info.group, info.resource))
+        if partition is None:
+            return None
+        names = partition.names((await partition.visibility(context.user, info)).visible)
+        if not names:
+            return None
+        if len(names) > self._max_namespaces:
+            why = f"you may {info.verb} them in {len(names)} namespaces, and at most {self._max_namespaces} are merged"
+            raise Forbidden(GroupResource(info.group, info.resource), "", why)
+        return partial(self._answers.watch if info.is_watch else self._answers.list, partition=partition)
+
+
+class _Namespaces:
+    """A Partition: the namespaces in which the caller may list all objects of a kind, or watch them."""
+
+    def __init__(self, rbac: RbacSources, kind: GroupResource) -> None:
+        self._by_verb = {
+            # the answers know since when a client has had what it has
+            verb: rbac.new_source([VisibilityCriterion(kind.group, kind.resource, verb=verb)], margin_seconds=0.0)
+            for verb in ("list", "watch")
+        }
+
+    async def visibility(self, user: User, info: RequestInfo) -> Visibility:
+        return await self._by_verb[info.verb].for_user(user)
+
+    def names(self, visible: VisibleObjects) -> frozenset[str] | None:
+        return visible.namespaces
+
+    def part(self, info: RequestInfo, name: str) -> CollectionPart:
+        return namespace_part(info, name)

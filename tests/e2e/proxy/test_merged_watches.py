@@ -1,0 +1,142 @@
+"""Watches of all namespaces through the proxy, for a user who may watch a kind in some of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.e2e.proxy.test_merged_lists import CONFIGMAPS, READ, create, grant, keys
+from tests.e2e.support.clusters.cluster import E2eCluster
+from tests.e2e.support.clusters.tenant_proxy import TenantProxy
+from tests.e2e.support.http.https_client import Client
+from tests.e2e.support.tenants import Tenants
+from tests.e2e.support.visibility import ROLEBINDINGS, TABLE, RbacObjects, WatchReader, open_watch
+
+END = "k8s.io/initial-events-end"
+
+
+@pytest.fixture
+def two(
+    cluster: E2eCluster, proxy: TenantProxy, tenants: Tenants, access: RbacObjects, unique: str
+) -> tuple[Client, str, str]:
+    """A client who may read the first namespace, and a second one that he may not; each has the ConfigMap a."""
+    one, other = (tenants.create_with_namespace() for _ in range(2))
+    create(tenants, one, "a")
+    create(tenants, other, "a", "hidden")
+    grant(access, unique, one)
+    client = proxy.client(unique)
+    cluster.wait_until("the list is answered", lambda: keys(client) == [(one, "a")])
+    return client, one, other
+
+
+def test_a_watch_follows_writes_grants_and_revocations(
+    two: tuple[Client, str, str], tenants: Tenants, access: RbacObjects, unique: str
+) -> None:
+    """The objects of a granted namespace are ADDED, those of a revoked one DELETED, though they exist."""
+    client, one, other = two
+    with open_watch(client, CONFIGMAPS) as frames:
+        reader = WatchReader(frames)
+        create(tenants, one, "b")
+        assert reader.wait_for_event("ADDED", "b")["metadata"]["namespace"] == one
+        grant(access, unique, other)
+        assert reader.wait_for_event("ADDED", "hidden")["metadata"]["namespace"] == other
+        create(tenants, other, "c")
+        reader.wait_for_event("ADDED", "c")
+        access.delete(ROLEBINDINGS, unique, other)
+        gone = reader.wait_for_event("DELETED", "hidden")
+        assert gone["kind"] == "ConfigMap"
+        assert "data" not in gone
+        create(tenants, other, "unseen")
+        create(tenants, one, "last")
+        for frame in frames:
+            assert frame["object"]["metadata"].get("name") != "unseen"
+            if frame["object"]["metadata"].get("name") == "last":
+                break
+
+
+def test_objects_that_were_listed_before_the_watch_are_deleted_by_a_revocation(
+    two: tuple[Client, str, str], access: RbacObjects, unique: str
+) -> None:
+    """As rows, for kubectl get -w."""
+    client, one, _ = two
+    accept = {"Accept": TABLE}
+    version = client.get(CONFIGMAPS, headers=accept).expect(200)["metadata"]["resourceVersion"]
+    with client.stream(CONFIGMAPS, query={"watch": "true", "resourceVersion": version}, headers=accept) as frames:
+        access.delete(ROLEBINDINGS, unique, one)
+        for frame in frames:
+            assert frame["type"] == "DELETED", frame
+            [row] = frame["object"]["rows"]
+            if row["object"]["metadata"]["name"] == "a":
+                assert row["cells"][0] == "a"
+                assert len(row["cells"]) == 3
+                break
+
+
+def test_a_resumed_watch_gets_what_was_granted_and_revoked_meanwhile(
+    cluster: E2eCluster, two: tuple[Client, str, str], access: RbacObjects, unique: str
+) -> None:
+    client, one, other = two
+    version = client.get(CONFIGMAPS).expect(200)["metadata"]["resourceVersion"]
+    grant(access, unique, other)
+    access.delete(ROLEBINDINGS, unique, one)
+    cluster.wait_until("the other is listed", lambda: keys(client) == [(other, "a"), (other, "hidden")])
+    with open_watch(client, CONFIGMAPS, version) as frames:
+        reader = WatchReader(frames)
+        assert reader.wait_for_event("DELETED", "a")["metadata"]["namespace"] == one
+        assert reader.wait_for_event("ADDED", "hidden")["metadata"]["namespace"] == other
+
+
+def test_initial_events_end_once_all_namespaces_are_complete(
+    cluster: E2eCluster, two: tuple[Client, str, str], access: RbacObjects, unique: str
+) -> None:
+    """As client-go's informers begin since 1.35; a watch goes on from the bookmark."""
+    client, one, other = two
+    grant(access, unique, other)
+    cluster.wait_until("both are listed", lambda: len(keys(client) or ()) == 3)
+    query = {"watch": "true", "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+    found = set()
+    with client.stream(CONFIGMAPS, query={**query, "allowWatchBookmarks": "true"}) as frames:
+        for frame in frames:
+            metadata = frame["object"]["metadata"]
+            if frame["type"] == "BOOKMARK":
+                assert metadata["annotations"] == {END: "true"}
+                version = metadata["resourceVersion"]
+                break
+            found.add((metadata["namespace"], metadata["name"]))
+    assert found >= {(one, "a"), (other, "a"), (other, "hidden")}
+    with open_watch(client, CONFIGMAPS, version) as frames:
+        access.delete(ROLEBINDINGS, unique, other)
+        WatchReader(frames).wait_for_event("DELETED", "hidden")
+
+
+def test_a_watch_from_a_version_that_is_gone_is_told_to_list_again(two: tuple[Client, str, str]) -> None:
+    client, _, _ = two
+    with client.stream(CONFIGMAPS, query={"watch": "true", "resourceVersion": "1"}) as frames:
+        frame = next(iter(frames))
+    assert (frame["type"], frame["object"]["code"]) == ("ERROR", 410)
+
+
+def test_a_watch_needs_the_right_to_watch(
+    cluster: E2eCluster, proxy: TenantProxy, tenants: Tenants, access: RbacObjects, unique: str
+) -> None:
+    namespace = tenants.create_with_namespace()
+    create(tenants, namespace, "a")
+    grant(access, unique, namespace, {**READ, "verbs": ["get", "list"]})
+    client = proxy.client(unique)
+    cluster.wait_until("the list is answered", lambda: keys(client) == [(namespace, "a")])
+    answer = client.get(CONFIGMAPS, query={"watch": "true"}).expect(403)
+    assert f'User "{unique}" cannot watch' in json.dumps(answer["message"]).replace("\\", "")
+
+
+def test_kubectl_lists_watches_and_describes_all_namespaces(
+    proxy: TenantProxy, two: tuple[Client, str, str], unique: str
+) -> None:
+    _, one, _ = two
+    listed = proxy.kubectl("get", "configmaps", "-A", "--chunk-size=1", "-l", "for=test", user=unique).stdout
+    assert [line.split()[:2] for line in listed.splitlines()] == [["NAMESPACE", "NAME"], [one, "a"]]
+    assert "Namespace:    " + one in proxy.kubectl("describe", "configmaps", "-A", "-l", "for=test", user=unique).stdout
+    watched = proxy.kubectl(
+        "get", "configmaps", "-A", "-w", "-l", "for=test", "--request-timeout=3s", user=unique, status=None
+    ).stdout
+    assert [one, "a"] in [line.split()[:2] for line in watched.splitlines()]
