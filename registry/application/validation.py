@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from itertools import islice
 from typing import Any
 
@@ -26,6 +27,7 @@ LEGACY_PRESETS: Mapping[str, str] = {
 }
 """Earlier values of `resourcesPreset`, and the names that they have now."""
 MAX_WARNINGS = 20
+_LONGEST_MISSPELT = 64
 
 
 class ApplicationValidation:
@@ -85,7 +87,19 @@ class ApplicationValidation:
 def undocumented_warnings(schema: Schema, spec: Any) -> list[str]:
     """A warning about each of the first undocumented keys of a spec that a client sends."""
     paths = islice(undocumented_paths(schema, spec, "spec"), MAX_WARNINGS)
-    return [f'unknown field "{path}": it is kept, and the chart decides' for path in paths]
+    return [f'unknown field "{path}": it is kept, and the chart decides{_suggestion(schema, path)}' for path in paths]
+
+
+def _suggestion(schema: Schema, path: str) -> str:
+    """The documented field whose name is most like that of an undocumented one at the top of the spec; empty if none
+    is."""
+    name = path.removeprefix("spec.")
+    # the comparison takes time by the square of the length
+    if len(name) > _LONGEST_MISSPELT or "." in name or "[" in name:
+        return ""
+    known = {each.lower(): each for each in schema.get("properties") or ()}
+    near = get_close_matches(name.lower(), known, n=1, cutoff=0.75)
+    return f'; did you mean "spec.{known[near[0]]}"?' if near else ""
 
 
 def rule_problem(schema: Schema, compiler: RuleCompiler) -> str:

@@ -56,12 +56,13 @@ class KnownGateway:
 class KnownHost:
     """`owner` is another Tenant that has the host, or the longest domain around it. `gateway` is None if no Gateway
     serves the Tenant. `routes` name the host; they are those of the `searched` namespaces. `truncated`: there are more
-    routes than were looked at."""
+    routes than were looked at. `may_create_routes`: the user may create HTTPRoutes in the Tenant's namespace."""
 
     tenant: KnownTenant
     host: str
     owner: KnownTenant | None = None
     may_set_host: bool = False
+    may_create_routes: bool = True
     gateway: KnownGateway | None = None
     routes: Sequence[Object] = ()
     searched: Sequence[str] = ()

@@ -11,17 +11,17 @@ class NoTenant(Exception):
     """No tenant that the user may see fits; the text says what to do."""
 
 
-def tenant_named(tenants: Sequence[Object], name: str, namespace: str) -> Key:
-    """The Tenant of this name, in `namespace` if there are several. Raises NoTenant."""
+def tenant_named(tenants: Sequence[Object], name: str, namespace: str = "", *, preferred: str = "") -> Key:
+    """The Tenant of this name in the `namespace`; without one in any, or of several that in the `preferred` namespace.
+    Raises NoTenant."""
+    check_name(tenants, name, namespace)
     found = [_key(each) for each in tenants if each["metadata"]["name"] == name]
-    if len(found) > 1:
+    wanted = namespace or (preferred if len(found) > 1 else found[0].namespace)
+    chosen = [each for each in found if each.namespace == wanted]
+    if not chosen:
         places = ", ".join(sorted(each.namespace for each in found))
-        found = [each for each in found if each.namespace == namespace]
-        if not found:
-            raise NoTenant(f"there are several tenants {name}; choose one with -n: {places}")
-    if not found:
-        raise NoTenant(f"no tenant {name} that you may see; kubectl tenant tree -A shows them")
-    return found[0]
+        raise NoTenant(f"there are several tenants {name}; choose one with -n: {places}")
+    return chosen[0]
 
 
 def check_name(tenants: Sequence[Object], name: str, namespace: str = "") -> None:
@@ -30,6 +30,18 @@ def check_name(tenants: Sequence[Object], name: str, namespace: str = "") -> Non
     if name and (not named or namespace not in ("", *named)):
         place = f" in namespace {namespace}" if namespace else ""
         raise NoTenant(f"no tenant {name} that you may see{place}; kubectl tenant tree -A shows them")
+
+
+def check_namespace(tenants: Sequence[Object], namespace: str) -> None:
+    """Raises NoTenant if a `namespace` is given that is not that of any Tenant, and that no Tenant is stored in."""
+    known = {namespace for each in tenants for namespace in _namespaces(each)}
+    if namespace and namespace not in known:
+        raise NoTenant(f"no tenant that you may see is in namespace {namespace}, or has it; kubectl tenant tree -A")
+
+
+def _namespaces(tenant: Object) -> tuple[str, str]:
+    """The namespace that it is stored in, and its own."""
+    return tenant["metadata"]["namespace"], str((tenant.get("status") or {}).get("namespace") or "")
 
 
 def tenant_of_namespace(tenants: Sequence[Object], namespace: str) -> Key:

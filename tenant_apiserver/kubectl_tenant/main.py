@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from apiserver.encoding.list_formats import to_yaml
 from apiserver.meta.resource import Key, Object
@@ -16,6 +17,7 @@ from tenant_apiserver.kubectl_tenant.arguments import COMMANDS, SUBJECTS, parse
 from tenant_apiserver.kubectl_tenant.choice import (
     NoTenant,
     check_name,
+    check_namespace,
     tenant_named,
     tenant_of_host,
     tenant_of_namespace,
@@ -24,7 +26,7 @@ from tenant_apiserver.kubectl_tenant.differences import has_differences, render_
 from tenant_apiserver.kubectl_tenant.explanations import render_explanation, render_readers
 from tenant_apiserver.kubectl_tenant.hosts import host_rows, render_hosts
 from tenant_apiserver.kubectl_tenant.planned import planned_by_file
-from tenant_apiserver.kubectl_tenant.quotas import quota_rows, render_quota
+from tenant_apiserver.kubectl_tenant.quotas import quota_rows, render_missing_right, render_quota
 from tenant_apiserver.kubectl_tenant.requests import Kubectl, RequestFailed, tenant_path
 from tenant_apiserver.kubectl_tenant.trees import render_tree, tree_document
 
@@ -86,19 +88,11 @@ def _run(arguments: argparse.Namespace) -> int:
         case "explain":
             _explain(kubectl, arguments)
         case "who-can-see":
-            key = tenant_named(_tenants(kubectl), arguments.name, arguments.namespace or kubectl.namespace())
+            key = _tenant_named(kubectl, arguments.name, arguments.namespace)
             answer = _ask(kubectl, key, "who-can-see")
             _write(arguments, answer, render_readers(answer))
         case "quota":
-            tenants = _tenants(kubectl)
-            check_name(tenants, arguments.name, arguments.namespace)
-            shown = [each for each in tenants if _is_chosen(each, arguments.name, arguments.namespace)]
-            rows = [
-                row
-                for row in quota_rows(tenants, _quotas(kubectl, tenants))
-                if any(row.tenant == f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in shown)
-            ]
-            _write(arguments, {"items": [each.as_object() for each in rows]}, render_quota(rows))
+            _quota(kubectl, arguments)
         case "hosts":
             _hosts(kubectl, arguments)
         case "diff":
@@ -124,7 +118,7 @@ def _tree(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
     def show(tenants: Sequence[Object]) -> None:
         text = render_tree(
             tenants,
-            _quotas(kubectl, tenants),
+            _quotas(kubectl, tenants).found,
             name=arguments.name,
             namespace=arguments.namespace,
             wide=arguments.output == "wide",
@@ -133,7 +127,7 @@ def _tree(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
         _write(arguments, tree_document(tenants, name=arguments.name, namespace=arguments.namespace), text)
 
     tenants = _tenants(kubectl)
-    check_name(tenants, arguments.name, arguments.namespace)
+    _check(tenants, arguments)
     show(tenants)
     if arguments.watch:
         # the changes only say when to read again: the tree needs parents and children as well
@@ -145,15 +139,15 @@ def _tree(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
 def _explain(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
     tenants, subject, name = _tenants(kubectl), arguments.subject, arguments.name
     namespace = arguments.namespace or kubectl.namespace()
-    if arguments.tenant:
-        key = tenant_named(tenants, arguments.tenant, namespace)
-    elif subject == "tenant" and name:
-        key = tenant_named(tenants, name, namespace)
+    if arguments.tenant or (subject == "tenant" and name):
+        wanted = arguments.tenant or name
+        key = tenant_named(tenants, wanted, arguments.namespace, preferred=kubectl.namespace())
     elif subject == "host":
         key = tenant_of_host(tenants, name, namespace)
     elif subject in ("route", "namespace"):
         key = tenant_of_namespace(tenants, name.partition("/")[0])
     else:
+        check_namespace(tenants, arguments.namespace)
         key = tenant_of_namespace(tenants, namespace)
     about = "tenant" if subject == "tenant" else f"{subject}/{name}"
     answer = _ask(kubectl, key, about)
@@ -165,24 +159,51 @@ def _diff(kubectl: Kubectl, arguments: argparse.Namespace) -> int:
     if arguments.filename:
         answer = planned_by_file(kubectl, arguments.filename, arguments.name, arguments.namespace)
     else:
-        key = tenant_named(_tenants(kubectl), arguments.name, arguments.namespace or kubectl.namespace())
+        key = _tenant_named(kubectl, arguments.name, arguments.namespace)
         answer = kubectl.get(tenant_path(key.namespace, key.name, "diff"))
     _write(arguments, answer, render_differences(answer, colour=_colour()))
     sys.stderr.write(render_notes(answer))
     return 1 if has_differences(answer) else 0
 
 
+def _quota(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
+    tenants = _tenants(kubectl)
+    _check(tenants, arguments)
+    shown = [each for each in tenants if _is_chosen(each, arguments.name, arguments.namespace)]
+    names = {f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in shown}
+    used = _quotas(kubectl, tenants)
+    rows = [row for row in quota_rows(tenants, used.found) if row.tenant in names]
+    _write(arguments, {"items": [each.as_object() for each in rows]}, render_quota(rows))
+    sys.stderr.write(render_missing_right(used.denied, [_workload_namespace(each) for each in shown]))
+
+
 def _hosts(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
-    tenants = [each for each in _tenants(kubectl) if _is_chosen(each, "", arguments.namespace)]
-    namespaces = [str((each.get("status") or {}).get("namespace") or "") for each in tenants]
+    tenants, place = _tenants(kubectl), arguments.namespace
+    chosen = {_workload_namespace(each) for each in tenants if _is_chosen(each, "", place)} | (
+        {place} if place else set()
+    )
     kinds = (f"{_GATEWAY_API}/httproutes", f"{_GATEWAY_API}/grpcroutes", f"{_GATEWAY_API}/tlsroutes")
-    routes = [route for kind in kinds for route in _everywhere(kubectl, kind, namespaces)]
-    if arguments.namespace:
-        routes = [each for each in routes if each["metadata"]["namespace"] in (*namespaces, arguments.namespace)]
-    gateways = _everywhere(kubectl, f"{_OURS}/tenantgateways", namespaces)
-    certificates = _everywhere(kubectl, f"{_CERTIFICATES}/certificates", namespaces)
+    routes = [route for kind in kinds for route in _everywhere(kubectl, kind, sorted(chosen))[0]]
+    if place:
+        routes = [each for each in routes if each["metadata"]["namespace"] in chosen]
+    if not routes:
+        check_namespace(tenants, place)
+    # the Gateway of an ancestor has the listener of a tenant that inherits it
+    around = sorted({_workload_namespace(each) for each in tenants})
+    gateways, _ = _everywhere(kubectl, f"{_OURS}/tenantgateways", around)
+    certificates, _ = _everywhere(kubectl, f"{_CERTIFICATES}/certificates", around)
     rows = host_rows(tenants, routes, gateways, certificates, datetime.now(UTC))
     _write(arguments, {"items": [each.as_object() for each in rows]}, render_hosts(rows))
+
+
+def _check(tenants: Sequence[Object], arguments: argparse.Namespace) -> None:
+    """Raises NoTenant for a name or a namespace that there is none of."""
+    check_name(tenants, arguments.name, arguments.namespace)
+    check_namespace(tenants, arguments.namespace)
+
+
+def _tenant_named(kubectl: Kubectl, name: str, namespace: str) -> Key:
+    return tenant_named(_tenants(kubectl), name, namespace, preferred=kubectl.namespace())
 
 
 def _tenants(kubectl: Kubectl) -> Sequence[Object]:
@@ -191,29 +212,38 @@ def _tenants(kubectl: Kubectl) -> Sequence[Object]:
     return kubectl.items(tenant_path(kubectl.namespace())) if found is None else found
 
 
-def _quotas(kubectl: Kubectl, tenants: Sequence[Object]) -> Mapping[str, Object]:
-    """The ResourceQuotas of pools by namespace."""
-    namespaces = [
-        str((each.get("status") or {}).get("namespace") or "")
-        for each in tenants
-        if (each.get("spec") or {}).get("resourceQuotas")
-    ]
+class _Quotas(NamedTuple):
+    """The ResourceQuotas of pools by namespace, and the namespaces in which the user may not list them."""
+
+    found: Mapping[str, Object]
+    denied: Sequence[str]
+
+
+def _quotas(kubectl: Kubectl, tenants: Sequence[Object]) -> _Quotas:
+    namespaces = [_workload_namespace(each) for each in tenants if (each.get("spec") or {}).get("resourceQuotas")]
     if not namespaces:
-        return {}
-    found = _everywhere(kubectl, "/api/v1/resourcequotas", namespaces, {"fieldSelector": f"metadata.name={POOL_NAME}"})
-    return {each["metadata"]["namespace"]: each for each in found}
+        return _Quotas({}, ())
+    selector = {"fieldSelector": f"metadata.name={POOL_NAME}"}
+    found, denied = _everywhere(kubectl, "/api/v1/resourcequotas", namespaces, selector)
+    return _Quotas({each["metadata"]["namespace"]: each for each in found}, denied)
+
+
+def _workload_namespace(tenant: Object) -> str:
+    return str((tenant.get("status") or {}).get("namespace") or "")
 
 
 def _everywhere(
     kubectl: Kubectl, path: str, namespaces: Sequence[str], query: Mapping[str, str] | None = None
-) -> Sequence[Object]:
-    """The objects of all namespaces, or where that is not allowed, those of `namespaces` that the user may list."""
+) -> tuple[Sequence[Object], Sequence[str]]:
+    """The objects of all namespaces, or where that is not allowed, those of `namespaces` that the user may list; and
+    the namespaces in which the user may not, or that do not have the kind."""
     found = kubectl.readable_items(path, query)
     if found is not None:
-        return found
+        return found, ()
     base, _, plural = path.rpartition("/")
-    pages = (kubectl.readable_items(f"{base}/namespaces/{each}/{plural}", query) for each in namespaces if each)
-    return [item for page in pages if page is not None for item in page]
+    pages = {each: kubectl.readable_items(f"{base}/namespaces/{each}/{plural}", query) for each in namespaces if each}
+    items = [item for page in pages.values() if page is not None for item in page]
+    return items, [namespace for namespace, page in pages.items() if page is None]
 
 
 def _ask(kubectl: Kubectl, key: Key, about: str) -> Object:

@@ -56,6 +56,19 @@ def render_quota(rows: Sequence[QuotaRow]) -> str:
     return table(columns, cells)
 
 
+def render_missing_right(denied: Sequence[str], shown: Sequence[str]) -> str:
+    """A note for stderr about the namespaces whose use is not known because of a right that the user lacks; empty if
+    there is none."""
+    named = [each for each in denied if each in shown]
+    if not named:
+        return ""
+    others = f" and {len(named) - 1} more" if len(named) > 1 else ""
+    return (
+        f"note: USED is not known in {named[0]}{others}: you may not list resourcequotas there; ask for that right, "
+        f"which the ClusterRole cozy:tenant has: kubectl auth can-i list resourcequotas -n {named[0]}\n"
+    )
+
+
 def quota_summary(tenant: Object, tenants: Sequence[Object], quotas: Mapping[str, Object]) -> str:
     """The resource of which the least is left, with its bar; empty without a quota."""
     rows = _rows_of(tenant, tenants, quotas)

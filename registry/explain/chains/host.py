@@ -11,6 +11,7 @@ from registry.explain.chains.tenant import gateway_fact, host_fact, tenant_objec
 from registry.explain.known import TENANT, KnownHost
 from registry.explain.reasons import condition_fact, rule_of
 from registry.explain.types import Fact, FactObject, explanation, fact_object, hidden_object
+from registry.tenant.cluster_roles import TENANT_ROUTES
 
 _GATEWAYS, _SPEC = "gateways.md", "tenants.md#spec"
 _GATEWAY_API, _OURS, _CERTIFICATES = (
@@ -186,7 +187,7 @@ def _no_listener(known: KnownHost, subject: FactObject) -> Fact:
         rule="A Gateway has a listener for each hostname that a route uses.",
         link=_GATEWAYS,
         message=f"the Gateway has no listener for {known.host}",
-        remedy="the status of the route says why" if known.routes else "create a route with this hostname",
+        remedy="the status of the route says why" if known.routes else _create_remedy(known),
     )
 
 
@@ -219,8 +220,19 @@ def _route_facts(known: KnownHost) -> Iterator[Fact]:
             rule="A route says which backend a hostname has.",
             link=_GATEWAYS,
             message=f"no route in {where} has the hostname {known.host}",
-            remedy=f"create an HTTPRoute with this hostname in {known.tenant.namespace}",
+            remedy=_create_remedy(known),
         )
+
+
+def _create_remedy(known: KnownHost) -> str:
+    """Tenants' people may not create routes by default: the platform does that for the services that it publishes."""
+    namespace = known.tenant.namespace
+    if known.may_create_routes:
+        return f"create an HTTPRoute with this hostname in {namespace}"
+    return (
+        f"ask a platform administrator for the right to create httproutes in {namespace}, which the ClusterRole "
+        f"{TENANT_ROUTES} has (docs/delegation.md)"
+    )
 
 
 def _serves(hostname: object, host: str) -> bool:

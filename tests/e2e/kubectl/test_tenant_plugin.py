@@ -84,6 +84,16 @@ def test_each_command_answers_about_a_tenant(
         missing = kubectl_tenant("tenant", *command, f"no{unique}")
         assert (missing.returncode, missing.stdout) == (1, "")
         assert "kubectl tenant tree -A" in missing.stderr
+    for command in (("hosts",), ("tree",), ("quota",)):
+        missing = kubectl_tenant("tenant", *command, "-n", f"no{unique}")
+        assert (missing.returncode, missing.stdout) == (1, "")
+        assert f"no tenant that you may see is in namespace no{unique}" in missing.stderr
+    for subject in (("explain", "tenant"), ("who-can-see",)):
+        missing = kubectl_tenant("tenant", *subject, tenant, "-n", f"tenant-{tenant}")
+        assert (missing.returncode, missing.stdout) == (1, "")
+        assert f"no tenant {tenant} that you may see in namespace tenant-{tenant};" in missing.stderr
+    unknown_use = kubectl_tenant("tenant", "quota", user=unique, groups=groups)
+    assert (unknown_use.returncode, unknown_use.stderr) == (0, "")
     assert kubectl_tenant("tenant", "tree", "--context", "missing").returncode == 1
     completed = kubectl_tenant("__complete", "tenant", "tree", tenant[:3]).stdout
     assert tenant in completed

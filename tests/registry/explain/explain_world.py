@@ -37,6 +37,17 @@ class Everything:
         return Decision(allowed=attributes.resource not in self._denied)
 
 
+class ButVerb(Everything):
+    """Allows everything but one verb."""
+
+    def __init__(self, verb: str) -> None:
+        super().__init__()
+        self._verb = verb
+
+    async def authorize(self, attributes: AccessAttributes) -> Decision:
+        return Decision(allowed=attributes.verb != self._verb)
+
+
 class InNamespaces:
     """Allows every verb in some namespaces, and what `also` names: resource, namespace and name."""
 

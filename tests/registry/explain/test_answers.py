@@ -18,6 +18,7 @@ from registry.explain.subject import ExplainedSubject, parse_subject
 from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.registry.explain.explain_world import (
     ALICE,
+    ButVerb,
     Everything,
     ExplainWorld,
     InNamespaces,
@@ -214,3 +215,12 @@ async def test_the_advice_depends_on_who_may_set_hosts() -> None:
     world, admin = ExplainWorld(_TENANTS), User(name="admin", groups=("system:masters",))
     assert "ask a platform administrator" in json.loads(await world.explain("host/example.com"))["summary"]
     assert json.loads(await world.explain("host/example.com", user=admin))["summary"].endswith(", or set spec.host")
+
+
+async def test_a_route_is_advised_to_those_who_may_create_it_and_the_right_to_others() -> None:
+    world = ExplainWorld(_TENANTS, authorizer=ButVerb("create"))
+    found = json.loads(await world.explain(f"host/{_HOST}"))
+    remedies = [each["remedy"] for each in found["facts"] if "no route" in each.get("message", "")]
+    right = "the right to create httproutes in tenant-alice, which the ClusterRole cozy:tenant:routes has"
+    assert remedies == [f"ask a platform administrator for {right} (docs/delegation.md)"]
+    assert "create an HTTPRoute" not in str(found)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apiserver.meta.resource import Key
-from registry.cluster.interface import NAMESPACES, ROLEBINDINGS
+from registry.cluster.interface import CLUSTERROLEBINDINGS, CLUSTERROLES, NAMESPACES, ROLEBINDINGS, ROLES
 from registry.explain.read import CERTIFICATES, GATEWAYS
 from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.registry.explain.explain_world import (
@@ -78,3 +78,76 @@ async def test_hidden_objects_do_not_change_an_answer(
     alone = ExplainWorld(seen, _VISIBLE, authorizer=_EVE_SEES)
     among_others = ExplainWorld({**tenants, **seen}, [*_VISIBLE, *objects], authorizer=_EVE_SEES)
     assert await alone.explain(about) == await among_others.explain(about)
+
+
+# eve may ask about other users, and who may see her tenant, by what is bound in its parent's namespace
+_EVE_ASKS = InNamespaces(
+    {"tenant-alice"},
+    {("tenants", "tenant-root", "alice"), ("subjectaccessreviews", "", ""), ("rolebindings", "tenant-root", "")},
+)
+_VIEW = {"metadata": {"name": "view"}, "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get"]}]}
+
+
+def _binding(name: str, namespace: str, user: str, kind: str = "ClusterRole") -> dict[str, Any]:
+    return {
+        "metadata": metadata(name, namespace),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": "view"},
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}],
+    }
+
+
+@st.composite
+def _hidden_rights(draw: st.DrawFn) -> list[Stored]:
+    """Bindings of the cluster, and Roles and bindings in other namespaces."""
+    namespaces = st.sampled_from([each for each in _HIDDEN_NAMESPACES if each != "tenant-root"])
+    users, kinds = st.sampled_from(["mallory", "eve", "bob"]), st.sampled_from(["Role", "ClusterRole"])
+    objects = st.one_of(
+        st.builds(
+            lambda name, each, user, kind: (ROLEBINDINGS, _binding(name, each, user, kind)),
+            st.sampled_from(_NAMES),
+            namespaces,
+            users,
+            kinds,
+        ),
+        st.builds(lambda name, user: (CLUSTERROLEBINDINGS, _binding(name, "", user)), st.sampled_from(_NAMES), users),
+        st.builds(lambda each: (ROLES, {**_VIEW, "metadata": metadata("view", each)}), namespaces),
+    )
+    found = draw(st.lists(objects, max_size=6))
+    unique = {
+        (each.plural, obj["metadata"].get("namespace"), obj["metadata"]["name"]): (each, obj) for each, obj in found
+    }
+    return list(unique.values())
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    tenants=_hidden_tenants(),
+    rights=_hidden_rights(),
+    objects=_hidden_objects(),
+    about=st.sampled_from(["who-can-see", "user/mallory", "user/system:serviceaccount:tenant-bob:default", "user/a/b"]),
+)
+async def test_hidden_objects_and_rights_do_not_change_what_is_told_of_others(
+    tenants: dict[Key, dict[str, Any]], rights: list[Stored], objects: list[Stored], about: str
+) -> None:
+    seen: dict[Key, dict[str, Any]] = {Key("tenant-root", "root"): {}, ALICE: {}}
+    told: tuple[Stored, ...] = (
+        *_VISIBLE,
+        (CLUSTERROLES, _VIEW),
+        (ROLEBINDINGS, _binding("seen", "tenant-root", "carol")),
+    )
+    hidden = [
+        (each, obj)
+        for each, obj in objects
+        if each is not ROLEBINDINGS or obj["metadata"]["namespace"] not in ("tenant-root", "tenant-alice")
+    ]
+    places = {(each.plural, obj["metadata"].get("namespace"), obj["metadata"]["name"]) for each, obj in rights}
+    hidden = [
+        (each, obj)
+        for each, obj in hidden
+        if (each.plural, obj["metadata"].get("namespace"), obj["metadata"]["name"]) not in places
+    ]
+    alone = ExplainWorld(seen, told, authorizer=_EVE_ASKS)
+    among_others = ExplainWorld({**tenants, **seen}, [*told, *rights, *hidden], authorizer=_EVE_ASKS)
+    answer = await alone.explain(about)
+    assert answer == await among_others.explain(about)
+    assert (b"carol" in answer) == (about == "who-can-see")

@@ -76,6 +76,26 @@ def test_undocumented_keys_are_kept_and_the_first_of_them_give_warnings(strategy
     assert len(strategy.warnings(many)) == 20
 
 
+@pytest.mark.parametrize(
+    ("sent", "meant"),
+    [
+        ("resourceQuota", "resourceQuotas"),
+        ("resourcequotas", "resourceQuotas"),
+        ("scheduleClass", "schedulingClass"),
+        ("hosts", "host"),
+        ("Gateway", "gateway"),
+        ("monitorng", "monitoring"),
+        ("addons", ""),
+        ("x", ""),
+        ("a" * 100_000, ""),
+    ],
+)
+def test_a_misspelt_field_gives_a_warning_with_the_nearest_one(strategy: TenantStrategy, sent: str, meant: str) -> None:
+    [warning] = strategy.warnings(tenant(spec={sent: {}}))
+    hint = f'; did you mean "spec.{meant}"?' if meant else ""
+    assert warning == f'unknown field "spec.{sent}": it is kept, and the chart decides{hint}'
+
+
 def test_a_key_with_a_leading_underscore_is_a_bad_request(strategy: TenantStrategy) -> None:
     with pytest.raises(BadRequest, match="_cluster"):
         strategy.resource.precheck(tenant(spec={"_cluster": {}}))

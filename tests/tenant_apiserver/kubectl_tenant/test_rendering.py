@@ -14,13 +14,14 @@ from apiserver.meta.resource import Key, Object
 from tenant_apiserver.kubectl_tenant.choice import (
     NoTenant,
     check_name,
+    check_namespace,
     tenant_named,
     tenant_of_host,
     tenant_of_namespace,
 )
 from tenant_apiserver.kubectl_tenant.explanations import render_explanation, render_readers
 from tenant_apiserver.kubectl_tenant.hosts import host_rows, render_hosts
-from tenant_apiserver.kubectl_tenant.quotas import quota_rows, render_quota
+from tenant_apiserver.kubectl_tenant.quotas import quota_rows, render_missing_right, render_quota
 from tenant_apiserver.kubectl_tenant.trees import render_tree, tree_document
 
 _GOLDEN = Path(__file__).parent / "golden"
@@ -181,10 +182,31 @@ def test_a_namespace_is_asked_of_its_tenant_or_of_the_root() -> None:
 
 def test_a_name_is_searched_in_all_namespaces_unless_it_is_ambiguous() -> None:
     twins = [*TENANTS, _tenant("dev", "tenant-bob", "tenant-bob-dev", "dev.bob.example.org")]
-    assert tenant_named(TENANTS, "dev", "default") == Key("tenant-alice", "dev")
-    assert tenant_named(twins, "dev", "tenant-bob") == Key("tenant-bob", "dev")
+    assert tenant_named(TENANTS, "dev", preferred="default") == Key("tenant-alice", "dev")
+    assert tenant_named(twins, "dev", preferred="tenant-bob") == Key("tenant-bob", "dev")
+    assert tenant_named(twins, "dev", "tenant-bob", preferred="tenant-alice") == Key("tenant-bob", "dev")
     with pytest.raises(NoTenant, match="several tenants dev; choose one with -n: tenant-alice, tenant-bob"):
-        tenant_named(twins, "dev", "default")
+        tenant_named(twins, "dev", preferred="default")
+
+
+def test_a_namespace_that_is_given_is_honoured_where_the_name_is_unique() -> None:
+    assert tenant_named(TENANTS, "dev", "tenant-alice") == Key("tenant-alice", "dev")
+    with pytest.raises(NoTenant, match="no tenant dev that you may see in namespace tenant-bob;"):
+        tenant_named(TENANTS, "dev", "tenant-bob")
+
+
+def test_a_namespace_of_no_visible_tenant_is_an_error() -> None:
+    for known in ("", "tenant-root", "tenant-alice", "tenant-alice-dev"):
+        check_namespace(TENANTS, known)
+    with pytest.raises(NoTenant, match="no tenant that you may see is in namespace default, or has it"):
+        check_namespace(TENANTS, "default")
+
+
+def test_an_unknown_use_names_the_missing_right() -> None:
+    text = render_missing_right(["tenant-alice", "tenant-bob", "tenant-carol"], ["tenant-alice", "tenant-bob"])
+    assert text.startswith("note: USED is not known in tenant-alice and 1 more: you may not list resourcequotas there;")
+    assert text.endswith("kubectl auth can-i list resourcequotas -n tenant-alice\n")
+    assert render_missing_right(["tenant-carol"], ["tenant-alice"]) == ""
 
 
 def test_a_name_that_no_visible_tenant_has_is_an_error() -> None:
