@@ -4,7 +4,7 @@ DATA ?= data
 SOAK_SECONDS ?= 600
 VENV := .venv
 BIN := $(VENV)/bin
-IN_PROCESSES := --numprocesses=3 --dist=loadgroup --no-loadscope-reorder
+IN_PROCESSES := --numprocesses=5 --dist=loadgroup --no-loadscope-reorder
 SOURCES := apiserver registry admission controller tenant_apiserver benchmarks tests
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 COMPILE := CUSTOM_COMPILE_COMMAND="make requirements" ../$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe \
@@ -19,7 +19,7 @@ help:  ## print the targets
 run: $(VENV)/run.stamp  ## run the standalone server, with a real kubectl in its PATH
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec $(BIN)/python -m tenant_apiserver standalone --data-dir $(DATA) --secure-port $(PORT)
 
-test: $(VENV)/dev.stamp  ## run all tests, in three processes because many of them wait
+test: $(VENV)/dev.stamp  ## run all tests, in five processes because most of them wait for servers
 	$(BIN)/python -m pytest $(IN_PROCESSES) $(PYTEST_ARGS)
 
 test-ci: $(VENV)/dev.stamp  ## run all tests, and up to five that failed once more, alone

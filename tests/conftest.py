@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from _pytest.nodeid import NodeId
 from blockbuster import blockbuster_ctx
 from hypothesis import settings
+from xdist.remote import Producer
 
 from tests.fake_clock import FakeClock
 from tests.fake_cluster import FakeCluster
+from tests.group_scheduling import SUITES_WITH_SERVERS, MixedGroupScheduling
 
 # the duration of an example depends on the machine
 settings.register_profile("suite", deadline=None)
@@ -24,14 +28,30 @@ pytest_plugins = ["tests.server_fixtures"]
 _HERE = Path(__file__).parent
 _XDIST_WORKER = "PYTEST_XDIST_WORKER"
 _FAULTS = "faults"
-_SUITES_WITH_SERVERS = ("attacks", "e2e", _FAULTS)
 PROJECT_PACKAGES = ["apiserver", "registry", "admission", "controller", "tenant_apiserver"]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collects without the garbage collector, which would take as much processor time as all else: tests stay until the
+    end of the run. For the same reason it does not look at them later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> MixedGroupScheduling | None:
+    return MixedGroupScheduling(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Groups tests for pytest-xdist: the tests of a file that use the same kind of cluster run in one process, which
     keeps its cluster for the next group of that kind."""
-    file, shared = str(item.path.relative_to(_HERE)), _shared_cluster(item)
+    file, shared = _path(item.path), _shared_cluster(item)
     item.add_marker(pytest.mark.xdist_group(f"{file}/{shared}" if shared else file))
 
 
@@ -62,13 +82,19 @@ def _position(item: pytest.Item) -> int:
     """No cluster of a session is left running beside tests that do not use it: each change stops the former one."""
     suite, shared = _suite(item), _shared_cluster(item)
     if not shared:
-        return 0 if suite in _SUITES_WITH_SERVERS else 5
+        return 0 if suite in SUITES_WITH_SERVERS else 5
     return (1 if suite == _FAULTS else 3) + (shared == "embedded")
 
 
 def _suite(item: pytest.Item) -> str:
     """The folder of tests/ that a test is in."""
-    return item.path.relative_to(_HERE).parts[0]
+    return _path(item.path).partition("/")[0]
+
+
+@functools.cache
+def _path(file: Path) -> str:
+    """The path below tests/."""
+    return file.relative_to(_HERE).as_posix()
 
 
 def _shared_cluster(item: pytest.Item) -> str:

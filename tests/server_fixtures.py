@@ -27,7 +27,7 @@ from tests.e2e.support.tenants import Tenants
 from tests.e2e.support.visibility import RbacObjects
 from tests.faults.support.sizes import size
 
-_FOLDERS = tuple(Path(__file__).parent / name for name in ("e2e", "attacks"))
+_FOLDERS = tuple(f"{Path(__file__).parent / name}/" for name in ("e2e", "attacks"))
 _ATTACKS, _FAULTS = Path(__file__).parent / "attacks", Path(__file__).parent / "faults"
 _KUBECONFIG, _SERVER = "ATTACK_KUBECONFIG", "ATTACK_SERVER"
 # for tests that hang: no test takes a tenth of it on an idle machine
@@ -36,7 +36,7 @@ _TIMEOUT_SECONDS = size(short=600, full=1800)
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if any(folder in item.path.parents for folder in _FOLDERS):
+        if str(item.path).startswith(_FOLDERS):
             # the first test on a cluster includes its start
             item.add_marker(pytest.mark.timeout(_TIMEOUT_SECONDS))
 

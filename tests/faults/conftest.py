@@ -12,12 +12,12 @@ from tests.e2e.support.clusters.embedded import EmbeddedCluster
 from tests.faults.support.sizes import size
 from tests.server_fixtures import started_cluster
 
-_HERE = Path(__file__).parent
+_HERE = f"{Path(__file__).parent}/"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if _HERE in item.path.parents:
+        if str(item.path).startswith(_HERE):
             item.add_marker(pytest.mark.faults)
             item.add_marker(pytest.mark.timeout(size(short=300, full=3600)))
 

@@ -184,7 +184,8 @@ async def test_a_paused_protocol_receives_nothing_until_it_resumes(port: OpenPor
 
 async def test_close_sends_the_write_buffer_first(port: OpenPort) -> None:
     content = os.urandom(8 * MEBIBYTE)
-    async with port() as opened_port:
+    # which is also how long the client may take to read on a busy machine
+    async with port(handshake=20) as opened_port:
         reader, _writer, server = await opened_port.connect()
         server.transport.write(content)
         server.transport.close()

@@ -1,0 +1,55 @@
+"""The order in which pytest-xdist gives the groups of tests to its processes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from pathlib import PurePosixPath
+from typing import Final
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadGroupScheduling
+from xdist.workermanage import WorkerController
+
+SUITES_WITH_SERVERS: Final = ("attacks", "e2e", "faults")
+"""Folders of tests/ whose tests use servers in processes of their own."""
+
+# with fewer processes, a single one would be left with all tests that wait
+_LEAST_PROCESSES: Final = 3
+
+
+class MixedGroupScheduling(LoadGroupScheduling):  # type: ignore[misc]
+    """Runs tests that compute beside tests that wait.
+
+    Tests with servers wait for most of their time, longest for a kube-apiserver and its controllers: three processes of
+    them leave half of two cores idle. So the first process begins with the tests without servers.
+    """
+
+    def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
+        super().__init__(config, log)
+        self._processes = self.numnodes
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        computes = self._processes >= _LEAST_PROCESSES and node is self.nodes[0]
+        self.workqueue.move_to_end(next_group(self.workqueue, computes=computes), last=False)
+        super()._assign_work_unit(node)
+
+
+def next_group(waiting: Collection[str], *, computes: bool) -> str:
+    """The group that a process gets: the first, or if it `computes`, the first without servers, and at last the last.
+
+    `waiting` has the names of tests.conftest, which begin with the path below tests/, in the order of the tests. Its
+    last groups with servers are those of the embedded cluster, which starts faster than a kube-apiserver.
+    """
+    if not computes:
+        return next(iter(waiting))
+    return next((group for group in waiting if not _has_servers(group)), _last(waiting))
+
+
+def _has_servers(group: str) -> bool:
+    return PurePosixPath(group).parts[0] in SUITES_WITH_SERVERS
+
+
+def _last(groups: Iterable[str]) -> str:
+    *_, last = groups
+    return last
