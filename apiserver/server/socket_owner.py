@@ -10,11 +10,11 @@ import asyncio
 import ipaddress
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-_TABLES: Final = {4: Path("/proc/net/tcp"), 6: Path("/proc/net/tcp6")}
+TABLES: Sequence[Path] = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _ESTABLISHED: Final = "01"
 _ROOT: Final = 0
 
@@ -26,7 +26,7 @@ def owner_of(client: Address, server: Address) -> int | None:
 
     Only open sockets count: one that its process has closed belongs to nobody, and is shown as root's.
     """
-    for table in _TABLES.values():
+    for table in TABLES:
         for local, remote, state, uid in _rows(table):
             if state == _ESTABLISHED and local == _hex(client, len(local)) and remote == _hex(server, len(remote)):
                 return uid

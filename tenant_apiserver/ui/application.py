@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -63,7 +63,7 @@ class PageServer:
         self._upstream = upstream
         self._info = info
         self._how_to_log_in = how_to_log_in
-        self._files = load_static_files()
+        self._files: Mapping[str, StaticFile] = {}
         self._sessions = Sessions(time.monotonic)
         self._listener: LoopbackListener | None = None
         self._address = ("", 0)
@@ -72,6 +72,7 @@ class PageServer:
 
     async def start(self, address: str = "127.0.0.1", port: int = 0) -> None:
         """Listens on the port, or on a free one. Raises CannotListen."""
+        self._files = await asyncio.to_thread(load_static_files)
         app = route_everything(compose([ErrorResponses(), self._guard], self._answer))
         app.on_response_prepare.append(set_security_headers)
         self._listener = await listen_on_loopback(app, address, port)

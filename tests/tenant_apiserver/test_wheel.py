@@ -14,6 +14,7 @@ from tenant_apiserver import __version__
 from tests.conftest import PROJECT_PACKAGES
 
 ROOT = Path(__file__).parents[2]
+SUFFIXES = (".py", ".json", ".typed", ".html", ".js", ".css", ".svg")
 FILES = ("pyproject.toml", "setup.py", "README.md")
 
 
@@ -58,7 +59,7 @@ def test_every_module_and_data_file_is_in_it(installed: Path) -> None:
         return {
             str(path.relative_to(root))
             for path in (root / name).rglob("*")
-            if path.suffix in (".py", ".json", ".typed") and "_packages" not in path.relative_to(root).parts
+            if path.suffix in SUFFIXES and "_packages" not in path.relative_to(root).parts
         }
 
     for name in PROJECT_PACKAGES:
@@ -70,3 +71,12 @@ def test_the_command_of_a_wheel_runs_with_its_own_packages(installed: Path) -> N
     assert run(installed, "-m", "tenant_apiserver", "--version") == f"tenant-apiserver {__version__}\n"
     program = "import tenant_apiserver.serve, controller, registry.names; print(registry.names.__file__)"
     assert Path(run(installed, "-c", program).strip()).is_relative_to(installed / "tenant_apiserver" / "_packages")
+
+
+def test_the_page_of_a_wheel_has_its_files(installed: Path) -> None:
+    program = (
+        "from tenant_apiserver.ui.static_files import load_static_files; print(*sorted(load_static_files()), sep='\\n')"
+    )
+    found = run(installed, "-c", program).split()
+    assert found == sorted(path.name for path in (ROOT / "tenant_apiserver" / "ui" / "static").iterdir())
+    assert "index.html" in found
