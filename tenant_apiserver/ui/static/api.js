@@ -1,171 +1,158 @@
-// Requests to the Kubernetes API, which the server of this page forwards with the user's credentials.
+/** Requests of the Kubernetes API: read, list in pages, watch, and write. */
+
+const JSON_TYPE = "application/json";
+const MERGE_PATCH = "application/merge-patch+json";
+const PAGE_SIZE = 500;
+/** The server ends a watch after this time, so that a connection that died without a sign is not waited on for ever. */
+const WATCH_SECONDS = 280;
+/** The time for which events are taken over at once; the browser draws and answers keys between two slices. */
+const SLICE_MS = 8;
 
 export const TENANTS = "/apis/apps.cozystack.io/v1alpha1";
-const PAGE = 250;
-const FIRST_PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 15000;
-const WATCH_SECONDS = 280;
 
-/** A Status that the API answered with. */
+/** The path of a Tenant, of its subresource, or of the Tenants of a namespace or of all. */
+export function tenantPath(namespace = "", name = "", subresource = "") {
+  const parts = [TENANTS, ...(namespace ? ["namespaces", namespace] : []), "tenants", name, subresource];
+  return parts.filter(Boolean).join("/");
+}
+
+/** An answer of the API that is not a success: a Status of Kubernetes. */
 export class ApiError extends Error {
-  /** @param {number} code @param {any} status */
-  constructor(code, status) {
+  /** @param {any} status @param {number} code */
+  constructor(status, code) {
     super(status?.message || `the server answered ${code}`);
-    this.code = code;
-    /** @type {{field?: string, message?: string}[]} */
+    this.code = status?.code || code;
+    this.reason = status?.reason || "";
+    /** @type {{field?: string, message?: string, reason?: string}[]} */
     this.causes = status?.details?.causes ?? [];
   }
 }
 
-/** The path of one Tenant, or of the Tenants of a namespace. */
-export function tenantPath(namespace, name = "", subresource = "") {
-  const parts = [TENANTS, "namespaces", namespace, "tenants", name, subresource];
-  return parts.filter(Boolean).join("/");
+/**
+ * @typedef {object} Answer
+ * @property {any} object
+ * @property {string[]} warnings of the API, as kubectl prints them
+ */
+
+/**
+ * Sends one request. Raises ApiError, and TypeError if the server cannot be reached.
+ * @param {string} method
+ * @param {string} path
+ * @param {{query?: Record<string, string>, body?: unknown, type?: string, signal?: AbortSignal}} [options]
+ * @returns {Promise<Answer>}
+ */
+export async function request(method, path, { query, body, type = JSON_TYPE, signal } = {}) {
+  const headers = { Accept: JSON_TYPE, ...(method === "GET" ? {} : { "Content-Type": type, "X-Tenant-UI": "1" }) };
+  const response = await fetch(withQuery(path, query), {
+    method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body),
+  });
+  const object = await response.json().catch(() => undefined);
+  if (!response.ok) throw new ApiError(object, response.status);
+  return { object, warnings: warningsOf(response.headers.get("Warning")) };
+}
+
+/** @param {string} path @param {Record<string, string>} [query] @param {AbortSignal} [signal] @returns {Promise<any>} */
+export async function get(path, query, signal) {
+  return (await request("GET", path, { query, signal })).object;
+}
+
+/** @param {string} namespace @param {unknown} tenant @param {{dryRun?: boolean, signal?: AbortSignal}} [options] */
+export function createTenant(namespace, tenant, { dryRun = false, signal } = {}) {
+  return request("POST", tenantPath(namespace), { query: writeQuery(dryRun), body: tenant, signal });
+}
+
+/** @param {string} namespace @param {string} name @param {unknown} patch @param {{dryRun?: boolean, signal?: AbortSignal}} [options] */
+export function patchTenant(namespace, name, patch, { dryRun = false, signal } = {}) {
+  return request("PATCH", tenantPath(namespace, name), { query: writeQuery(dryRun), body: patch, type: MERGE_PATCH, signal });
+}
+
+/** @param {string} namespace @param {string} name @param {{dryRun?: boolean, uid?: string}} [options] */
+export function deleteTenant(namespace, name, { dryRun = false, uid } = {}) {
+  const body = { apiVersion: "v1", kind: "DeleteOptions", ...(uid ? { preconditions: { uid } } : {}) };
+  return request("DELETE", tenantPath(namespace, name), { query: dryRun ? { dryRun: "All" } : {}, body });
 }
 
 /**
- * The document that the API answers with. Throws an ApiError, or a TypeError if the server is gone.
- * @param {string} path @param {Record<string, string>} [query]
+ * Calls `onPage` with each page of a list.
+ * @param {string} path
+ * @param {Record<string, string>} query
+ * @param {(items: any[]) => void} onPage
+ * @param {AbortSignal} signal
+ * @returns {Promise<string>} the resourceVersion of the list, to watch from
  */
-export async function get(path, query = {}, signal = undefined) {
-  const response = await fetch(url(path, query), { signal, headers: { Accept: "application/json" } });
-  return document(response);
-}
-
-/** Sends a change. `dryRun` stores nothing, and answers as if it had. Returns the document and the server's warnings. */
-export async function send(method, path, body, { dryRun = false, type = "application/json", signal } = {}) {
-  const query = { fieldManager: "tenant-ui", ...(method !== "DELETE" && { fieldValidation: "Strict" }) };
-  if (method === "DELETE") delete query.fieldManager;
-  if (dryRun) query.dryRun = "All";
-  const response = await fetch(url(path, query), {
-    method,
-    signal,
-    headers: { Accept: "application/json", "Content-Type": type, "X-Tenant-UI": "1" },
-    body: body === null ? undefined : JSON.stringify(body),
-  });
-  return { object: await document(response), warnings: warnings(response.headers.get("Warning") ?? "") };
+export async function list(path, query, onPage, signal) {
+  let next = "";
+  for (;;) {
+    const page = await get(path, { ...query, limit: String(PAGE_SIZE), ...(next ? { continue: next } : {}) }, signal);
+    onPage(page.items ?? []);
+    next = page.metadata?.continue ?? "";
+    if (!next) return page.metadata?.resourceVersion ?? "";
+    await breathe();
+  }
 }
 
 /**
- * Keeps `handler` up to date with a kind: lists it in pages, then watches, and lists again when the server has forgotten
- * the version. `handler` has add(objects), remove(object), listed(keys) and state(text, error).
+ * Watches from a resourceVersion until the server ends the watch. Raises ApiError, with code 410 if the version is too
+ * old, and TypeError if the connection breaks.
+ * @param {string} path
+ * @param {Record<string, string>} query
+ * @param {string} resourceVersion
+ * @param {{onOpen: () => void, onEvent: (type: string, object: any) => void}} handlers bookmarks are events, too
+ * @param {AbortSignal} signal
  */
-export class Reflector {
-  /** @param {string} path @param {Record<string, string>} query */
-  constructor(path, query, handler) {
-    this.path = path;
-    this.query = query;
-    this.handler = handler;
-    this.abort = new AbortController();
-  }
-
-  stop() {
-    this.abort.abort();
-  }
-
-  async run() {
-    let pause = FIRST_PAUSE_MS;
-    let version = "";
-    while (!this.abort.signal.aborted) {
-      try {
-        if (version === "") version = await this.#list();
-        this.handler.state("live");
-        version = await this.#watch(version);
-        pause = FIRST_PAUSE_MS;
-      } catch (error) {
-        if (this.abort.signal.aborted) return;
-        if (error instanceof ApiError && error.code === 410) {
-          version = "";
-          continue;
-        }
-        if (error instanceof ApiError && [401, 403, 404].includes(error.code)) {
-          this.handler.state("refused", error);
-          return;
-        }
-        this.handler.state("reconnecting", error);
-        await new Promise((resolve) => setTimeout(resolve, pause * (0.5 + Math.random())));
-        pause = Math.min(2 * pause, LONGEST_PAUSE_MS);
-      }
+export async function watch(path, query, resourceVersion, { onOpen, onEvent }, signal) {
+  const asked = { ...query, watch: "1", allowWatchBookmarks: "true", resourceVersion, timeoutSeconds: String(WATCH_SECONDS) };
+  const response = await fetch(withQuery(path, asked), { headers: { Accept: JSON_TYPE }, signal });
+  if (!response.ok || !response.body) throw new ApiError(await response.json().catch(() => undefined), response.status);
+  onOpen();
+  let slice = performance.now();
+  for await (const line of lines(response.body)) {
+    const event = JSON.parse(line);
+    if (event.type === "ERROR") throw new ApiError(event.object, event.object?.code ?? 500);
+    onEvent(event.type, event.object);
+    if (performance.now() - slice > SLICE_MS) {
+      await breathe();
+      slice = performance.now();
     }
   }
+}
 
-  async #list() {
-    const keys = new Set();
-    let token = "";
+/** The lines of a body, while it arrives. @param {ReadableStream<Uint8Array>} body */
+async function* lines(body) {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  try {
     for (;;) {
-      const query = { ...this.query, limit: String(PAGE), ...(token && { continue: token }) };
-      const page = await get(this.path, query, this.abort.signal);
-      for (const item of page.items) keys.add(keyOf(item));
-      this.handler.add(page.items);
-      token = page.metadata.continue ?? "";
-      if (!token) {
-        this.handler.listed(keys);
-        return page.metadata.resourceVersion;
-      }
-      await nextTask();
+      const { done, value } = await reader.read();
+      if (done) return;
+      const parts = (rest + decoder.decode(value, { stream: true })).split("\n");
+      rest = parts.pop() ?? "";
+      yield* parts.filter(Boolean);
     }
-  }
-
-  /** Returns the version to go on from when the server ends the watch. */
-  async #watch(version) {
-    const query = { ...this.query, watch: "1", resourceVersion: version, allowWatchBookmarks: "true" };
-    const address = url(this.path, { ...query, timeoutSeconds: String(WATCH_SECONDS) });
-    const response = await fetch(address, { signal: this.abort.signal });
-    if (!response.ok || !response.body) await document(response);
-    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-    let rest = "";
-    for (;;) {
-      const { value, done } = await reader.read();
-      if (done) return version;
-      const lines = (rest + value).split("\n");
-      rest = lines.pop() ?? "";
-      const changed = [];
-      for (const line of lines) {
-        if (!line) continue;
-        const { type, object } = JSON.parse(line);
-        if (type === "ERROR") throw new ApiError(object.code, object);
-        version = object.metadata.resourceVersion;
-        if (type === "DELETED") {
-          this.handler.add(changed.splice(0));
-          this.handler.remove(object);
-        } else if (type !== "BOOKMARK") changed.push(object);
-      }
-      if (changed.length) this.handler.add(changed);
-    }
+  } finally {
+    reader.cancel().catch(() => undefined);
   }
 }
 
-export function keyOf(object) {
-  return `${object.metadata.namespace}/${object.metadata.name}`;
+/** Lets the browser draw and answer the user. */
+export function breathe() {
+  const scheduler = /** @type {any} */ (globalThis).scheduler;
+  return scheduler?.yield ? scheduler.yield() : new Promise((resolve) => setTimeout(resolve));
 }
 
-/** Lets the browser draw and answer input before long work goes on. */
-export function nextTask() {
-  return new Promise((resolve) => {
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => resolve(undefined);
-    port2.postMessage(null);
-  });
-}
-
-function url(path, query) {
-  const text = new URLSearchParams(query).toString();
+/** @param {string} path @param {Record<string, string>} [query] */
+function withQuery(path, query) {
+  const text = Object.entries(query ?? {}).map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join("&");
   return text ? `${path}?${text}` : path;
 }
 
-async function document(response) {
-  const text = await response.text();
-  let parsed = null;
-  try {
-    parsed = JSON.parse(text);
-  } catch {
-    // an answer that is no JSON is shown by its code
-  }
-  if (!response.ok) throw new ApiError(response.status, parsed);
-  return parsed;
+/** @param {boolean} dryRun @returns {Record<string, string>} */
+function writeQuery(dryRun) {
+  return { fieldManager: "tenant-ui", fieldValidation: "Strict", ...(dryRun ? { dryRun: "All" } : {}) };
 }
 
-/** The texts of a Warning header: 299 - "text". */
-function warnings(header) {
-  return [...header.matchAll(/299 - "((?:[^"\\]|\\.)*)"/g)].map((found) => found[1].replaceAll(/\\(.)/g, "$1"));
+/** The texts of a Warning header (RFC 7234 5.5): 299 - "text", 299 - "text". @param {string | null} header */
+function warningsOf(header) {
+  return [...(header ?? "").matchAll(/\d{3} \S+ "((?:[^"\\]|\\.)*)"/g)].map((found) => found[1].replace(/\\(.)/g, "$1"));
 }

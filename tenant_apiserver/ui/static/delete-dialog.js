@@ -1,49 +1,59 @@
-import { send, tenantPath } from "./api.js";
-import { h, replace } from "./dom.js";
-import { count } from "./format.js";
+/** The dialog that deletes a Tenant. It tells what is below it, and asks the server first by a dry run. */
 
-/** Asks before a tenant is deleted. A dry run tells first what keeps it from being deleted, such as its children. */
-class DeleteDialog extends HTMLElement {
-  connectedCallback() {
-    this.dialog = h("dialog", { "aria-labelledby": "delete-title" });
-    this.replaceChildren(this.dialog);
-  }
+import { ApiError, deleteTenant } from "./api.js";
+import { h, newId, openDialog } from "./dom.js";
+import { plural } from "./format.js";
 
-  /** @param {import("./tree.js").Tenant} tenant @param {import("./tree.js").Tenant[]} children */
-  async ask(tenant, children) {
-    const path = tenantPath(tenant.namespace, tenant.name);
-    const problem = h("div", { role: "alert" });
-    const confirm = h("button", { class: "danger", disabled: true }, "Delete");
-    confirm.addEventListener("click", async () => {
-      confirm.disabled = true;
-      try {
-        await send("DELETE", path, null);
-        this.dialog.close();
-      } catch (error) {
-        replace(problem, h("p", { class: "problem" }, error.message));
-      }
-    });
-    replace(
-      this.dialog,
-      h("h2", { id: "delete-title" }, `Delete ${tenant.name}?`),
-      h("p", {}, `Its namespace ${tenant.workload || "(none yet)"} is deleted with everything in it. This cannot be undone.`),
-      children.length > 0 && h("p", {}, `It has ${count(children.length, "child tenant")}: ${names(children)}`),
-      problem,
-      h("div", { class: "actions" }, confirm, h("button", { autofocus: true, onclick: () => this.dialog.close() }, "Cancel")),
-    );
-    this.dialog.showModal();
+const MOST_NAMES = 8;
+
+/**
+ * @param {object} subject
+ * @param {any} subject.tenant
+ * @param {readonly {name: string}[]} subject.children those that the user may see
+ * @param {() => void} subject.onDone
+ * @param {() => HTMLElement | null} [subject.returnTo]
+ */
+export function openDeleteDialog({ tenant, children, onDone, returnTo }) {
+  const { namespace, name, uid } = tenant.metadata;
+  const problem = h("div", { class: "callout bad", role: "alert", hidden: true });
+  const id = newId("confirm");
+  const input = h("input", { id, type: "text", autocomplete: "off", spellcheck: false });
+  const submit = h("button", { type: "submit", class: "danger solid", disabled: true }, `Delete ${name}`);
+  let refused = false;
+  const fail = (/** @type {unknown} */ error) => {
+    problem.replaceChildren(h("p", {}, error instanceof ApiError ? error.message : "The server cannot be reached."));
+    problem.hidden = false;
+  };
+  const form = h("form", { noValidate: true }, problem,
+    children.length > 0 && h("p", {}, `It has ${plural(children.length, "child", "children")}: ${namesOf(children)}.`),
+    h("p", {}, `Its namespace ${tenant.status?.namespace ?? ""} is deleted with everything in it. This cannot be undone.`),
+    h("div", { class: "field" }, h("label", { for: id }, `Type ${name} to confirm`), input),
+    h("footer", {}, h("button", { type: "button", onclick: () => dialog.close() }, "Cancel"), submit));
+  input.addEventListener("input", () => { submit.disabled = refused || input.value !== name; });
+  form.addEventListener("submit", async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (submit.disabled) return;
+    submit.disabled = true;
     try {
-      await send("DELETE", path, null, { dryRun: true });
-      confirm.disabled = false;
+      await deleteTenant(namespace, name, { uid });
+      dialog.close();
+      onDone();
     } catch (error) {
-      replace(problem, h("p", { class: "problem" }, error.message));
+      submit.disabled = false;
+      fail(error);
     }
-  }
+  });
+  const dialog = openDialog({ title: `Delete ${name}?`, class: "form", returnTo }, form);
+  input.focus();
+  deleteTenant(namespace, name, { dryRun: true }).catch((error) => {
+    refused = error instanceof ApiError;
+    submit.disabled = submit.disabled || refused;
+    fail(error);
+  });
 }
 
-function names(tenants) {
-  const shown = tenants.slice(0, 5).map((each) => each.name).join(", ");
-  return tenants.length > 5 ? `${shown} and ${tenants.length - 5} more` : shown;
+/** @param {readonly {name: string}[]} children */
+function namesOf(children) {
+  const names = children.slice(0, MOST_NAMES).map((each) => each.name).join(", ");
+  return children.length > MOST_NAMES ? `${names} and ${children.length - MOST_NAMES} more` : names;
 }
-
-customElements.define("delete-dialog", DeleteDialog);

@@ -1,46 +1,72 @@
-// Elements without markup: every text that comes from the cluster becomes a text node, so that no name, host or message
-// can be HTML.
+/** Builds elements. What tenants write is only ever text: nothing here parses HTML. */
 
 /**
  * @param {string} tag
- * @param {Record<string, unknown>} [properties] attributes; `on…` are listeners, and null or false leaves one out
- * @param {...(Node|string|null|undefined|false)} children
- * @returns {HTMLElement}
+ * @param {Record<string, any>} [properties] `class`, `on…` as listeners, `aria-…`, `role` and `data-…` as attributes, and
+ *   everything else as properties
+ * @param {...(Node | string | number | null | undefined | false)} children
+ * @returns {any}
  */
 export function h(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
-    if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else element.setAttribute(name, value === true ? "" : String(value));
+    if (value === undefined || value === false || value === null) continue;
+    if (name === "class") element.className = value;
+    else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (/^(aria-|data-|role$|for$)/.test(name)) element.setAttribute(name, String(value));
+    else /** @type {any} */ (element)[name] = value;
   }
-  append(element, children);
+  for (const child of children) if (child !== null && child !== undefined && child !== false) element.append(String(child) === child ? child : typeof child === "number" ? String(child) : child);
   return element;
 }
 
-/** @param {Element} element @param {(Node|string|null|undefined|false)[]} children */
-export function replace(element, ...children) {
-  element.replaceChildren();
-  append(element, children);
-}
-
-function append(element, children) {
-  for (const child of children.flat()) {
-    if (child !== null && child !== undefined && child !== false) element.append(child);
+/**
+ * Replaces the children of an element, and keeps the focus on the element with the same `data-focus`.
+ * @param {Element} parent
+ * @param {...(Node | null | undefined | false)} children
+ */
+export function replaceContent(parent, ...children) {
+  const active = document.activeElement;
+  const focused = active && parent.contains(active) ? active.getAttribute("data-focus") : null;
+  parent.replaceChildren(...children.filter((each) => each instanceof Node));
+  if (focused !== null) {
+    const found = [...parent.querySelectorAll("[data-focus]")].find((each) => each.getAttribute("data-focus") === focused);
+    /** @type {HTMLElement | undefined} */ (found)?.focus();
   }
 }
 
-let nextId = 0;
+let numbers = 0;
 
-/** An id that no other element has. */
-export function uniqueId(prefix) {
-  nextId += 1;
-  return `${prefix}-${nextId}`;
+/** A new id, for labels and descriptions. @param {string} prefix */
+export function newId(prefix) {
+  numbers += 1;
+  return `${prefix}-${numbers}`;
 }
 
-const TONES = { True: "good", False: "bad", Unknown: "open" };
+/** Tells users of screen readers. @param {string} text */
+export function announce(text) {
+  const region = document.getElementById("announcements");
+  if (region) region.textContent = text;
+}
 
-/** A status as a coloured word. `about` names what has it, for those who do not see the place. */
-export function chip(status, text = status, about = "") {
-  return h("span", { class: `chip ${TONES[status] ?? "open"}`, title: about || null }, text);
+/**
+ * A modal dialog that is removed when it closes. The browser keeps the focus inside, closes it on Escape, and returns the
+ * focus to where it was; `returnTo` has it where that element is gone.
+ * @param {{title: string, class?: string, returnTo?: () => HTMLElement | null}} options
+ * @param {...Node} content
+ * @returns {HTMLDialogElement}
+ */
+export function openDialog({ title, class: style = "", returnTo }, ...content) {
+  const id = newId("title");
+  const close = h("button", { type: "button", class: "icon close", "aria-label": "Close", onclick: () => dialog.close() });
+  const dialog = h("dialog", { class: style, "aria-labelledby": id },
+    h("header", {}, h("h2", { id }, title), close), ...content);
+  const before = /** @type {HTMLElement | null} */ (document.activeElement);
+  dialog.addEventListener("close", () => {
+    dialog.remove();
+    (before?.isConnected && before !== document.body ? before : returnTo?.())?.focus();
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+  return dialog;
 }

@@ -1,42 +1,68 @@
-// Texts and numbers as people read them. Pure.
+/** Texts and amounts for people. Pure. */
 
-const BINARY = { Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50, Ei: 2 ** 60 };
-const DECIMAL = { n: 1e-9, u: 1e-6, m: 1e-3, k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, E: 1e18 };
+const SUFFIXES = new Map([
+  ["n", 1e-9], ["u", 1e-6], ["m", 1e-3], ["", 1], ["k", 1e3], ["M", 1e6], ["G", 1e9], ["T", 1e12], ["P", 1e15],
+  ["E", 1e18], ["Ki", 2 ** 10], ["Mi", 2 ** 20], ["Gi", 2 ** 30], ["Ti", 2 ** 40], ["Pi", 2 ** 50], ["Ei", 2 ** 60],
+]);
+const QUANTITY = /^([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(n|u|m|k|M|G|T|P|E|[KMGTPE]i|)$/;
+const DAY = 86_400_000;
 
-/** The number of a Kubernetes quantity such as 1500m or 32Gi; NaN if it is none. */
-export function quantity(text) {
-  const found = /^([+-]?[0-9.]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$/.exec(String(text));
-  if (!found) return NaN;
-  const [, digits, suffix = ""] = found;
-  if (/^[eE][+-]?[0-9]/.test(suffix)) return Number(digits + suffix);
-  return Number(digits) * (BINARY[suffix] ?? DECIMAL[suffix] ?? 1);
+/**
+ * The number that a Kubernetes quantity stands for, such as 0.25 for "250m".
+ * @param {unknown} quantity a string or a number
+ * @returns {number} NaN if it is not a quantity
+ */
+export function amount(quantity) {
+  const found = QUANTITY.exec(String(quantity ?? "").trim());
+  return found ? Number(found[1]) * SUFFIXES.get(found[2]) : NaN;
 }
 
-/** How much of a limit is used, between 0 and 1. */
-export function share(used, hard) {
-  const [a, b] = [quantity(used), quantity(hard)];
-  if (!Number.isFinite(a) || !Number.isFinite(b)) return 0;
-  if (b <= 0) return a > 0 ? 1 : 0;
-  return Math.max(0, Math.min(1, a / b));
+/**
+ * An amount in the unit of another quantity: 1.5 GiB is "1.5Gi" like "4Gi", and "1536Mi" like "4096Mi".
+ * @param {unknown} like
+ * @param {number} value
+ */
+export function quantityLike(like, value) {
+  const unit = QUANTITY.exec(String(like ?? "").trim())?.[2] ?? "";
+  const shown = Number((value / SUFFIXES.get(unit)).toFixed(3));
+  return unit === "" && !Number.isInteger(shown) && Math.abs(shown) < 1000 ? `${Math.round(value * 1000)}m` : `${shown}${unit}`;
 }
 
-/** An age as kubectl shows it: 45s, 12m, 3h, 8d. */
-export function age(timestamp, now = Date.now()) {
-  const seconds = Math.max(0, Math.floor((now - Date.parse(timestamp)) / 1000));
+/**
+ * The time since a moment in one unit, as kubectl shows it: "12s", "5m", "3h", "9d".
+ * @param {string | undefined} moment an RFC 3339 time
+ * @param {number} now milliseconds
+ */
+export function age(moment, now) {
+  const seconds = Math.max(0, Math.floor((now - Date.parse(moment ?? "")) / 1000));
   if (Number.isNaN(seconds)) return "";
   if (seconds < 120) return `${seconds}s`;
-  if (seconds < 120 * 60) return `${Math.floor(seconds / 60)}m`;
-  if (seconds < 48 * 3600) return `${Math.floor(seconds / 3600)}h`;
-  return `${Math.floor(seconds / 86400)}d`;
+  if (seconds < 7200) return `${Math.floor(seconds / 60)}m`;
+  return seconds < 172_800 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`;
 }
 
-/** Whole days until a time, negative after it; null without one. */
-export function daysLeft(timestamp, now = Date.now()) {
-  const end = Date.parse(timestamp ?? "");
-  return Number.isNaN(end) ? null : Math.floor((end - now) / 86400000);
+/**
+ * Whole days until a moment; negative after it.
+ * @param {string | undefined} moment an RFC 3339 time
+ * @param {number} now milliseconds
+ * @returns {number | undefined} undefined if there is no such time
+ */
+export function daysLeft(moment, now) {
+  const end = Date.parse(moment ?? "");
+  return Number.isNaN(end) ? undefined : Math.floor((end - now) / DAY);
 }
 
-/** A count with its noun: 1 tenant, 3 tenants. */
-export function count(number, noun) {
-  return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+/** @param {number} count @param {string} one @param {string} [many] */
+export function plural(count, one, many = `${one}s`) {
+  return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+}
+
+/** The word for a status of a condition or the verdict of a fact. @param {string | undefined} status */
+export function statusWord(status) {
+  return status === "True" ? "Ready" : status === "False" ? "Not ready" : "Unknown";
+}
+
+/** The class of a status in the style sheet. @param {string | undefined} status */
+export function statusClass(status) {
+  return status === "True" ? "good" : status === "False" ? "bad" : "unsure";
 }

@@ -1,148 +1,254 @@
-import { Reflector, TENANTS, get, keyOf, tenantPath } from "./api.js";
-import "./delete-dialog.js";
-import { replace } from "./dom.js";
-import "./tenant-form.js";
-import "./tenant-panel.js";
-import { summaryLine } from "./tree-view.js";
-import { TenantTree, summary } from "./tree.js";
+/** The page: connects the tree, the panel and the dialogs with the API. */
 
-const element = (id) => document.getElementById(id);
-const [view, panel, form, search] = [element("tree"), element("panel"), element("form"), element("search")];
-const tree = new TenantTree();
-const quotas = new Map();
-let session = { user: "", cluster: "", namespace: "" };
-let matches = null;
-let frame;
+import { ApiError, get, tenantPath } from "./api.js";
+import { openDeleteDialog } from "./delete-dialog.js";
+import { readAllUsed } from "./details.js";
+import { announce, h } from "./dom.js";
+import { openExplanation } from "./explain-panel.js";
+import { Follower } from "./follower.js";
+import { plural } from "./format.js";
+import { keyOf, TenantStore } from "./store.js";
+import { openTenantForm } from "./tenant-form.js";
+import { TenantPanel } from "./tenant-panel.js";
+import { TenantTree } from "./tree-view.js";
 
-/** Draws once for all changes that arrive together. */
-function drawSoon() {
-  frame ??= requestAnimationFrame(() => {
-    frame = undefined;
-    const text = search.value.trim();
-    matches = text ? tree.matches(text) : null;
-    view.show(tree, matches, quotas);
-    replace(element("count"), summaryLine(tree.size, matches));
-    element("empty").hidden = tree.size > 0 || !loaded;
-  });
-}
+const HIDDEN_MS = 20_000;
+const ROOT = "tenant-root";
+const CONNECTIONS = { loading: ["Loading", "unsure"], live: ["Live", "good"], reconnecting: ["Reconnecting…", "bad"] };
 
-let loaded = false;
-const tenants = {
-  add(objects) {
-    for (const object of objects) {
-      const tenant = summary(object);
-      tree.set(tenant);
-      if (panel.tenant?.key === tenant.key) {
-        panel.tenant = tenant;
-        panel.refresh();
-      }
-    }
-    drawSoon();
+const element = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id));
+const store = new TenantStore();
+const tree = /** @type {TenantTree} */ (document.querySelector("tenant-tree"));
+const panel = /** @type {TenantPanel} */ (document.querySelector("tenant-panel"));
+/** @type {Set<string>} keys that the list has had so far */
+let listed = new Set();
+let session = { user: "", cluster: "", namespace: "", readOnly: false, version: "" };
+let problem = "";
+let isOfOneNamespace = false;
+
+/** @type {import("./follower.js").Handlers} */
+const handlers = {
+  onPage(items) {
+    for (const tenant of items) listed.add(store.put(tenant).key);
+    showChange();
   },
-  remove(object) {
-    const key = keyOf(object);
-    tree.delete(key);
-    if (panel.tenant?.key === key) close();
-    drawSoon();
-  },
-  listed(keys) {
-    loaded = true;
-    for (const key of [...tree.keys()]) if (!keys.has(key)) tree.delete(key);
+  onListed() {
+    store.retain(listed);
+    listed = new Set();
     performance.mark("tenants-listed");
-    const wanted = decodeURIComponent(location.hash.slice(1));
-    if (wanted && !panel.tenant) open(wanted);
-    drawSoon();
+    showChange();
+    if (panel.key) panel.update();
+    readUse();
   },
-  state(text, error) {
-    const shown = { live: "Live", reconnecting: "Reconnecting…", refused: "Not allowed" }[text];
-    const place = element("connection");
-    place.className = `chip ${text === "live" ? "good" : "bad"}`;
-    if (place.textContent !== shown) place.textContent = shown;
-    if (text === "refused") refused(error);
+  onEvent(type, tenant) {
+    const key = keyOf(tenant);
+    const isNew = !store.nodes.has(key);
+    if (type === "DELETED") store.remove(key);
+    else store.put(tenant);
+    if (type !== "DELETED") tree.changes.set(key, performance.now());
+    if (isNew) announce(`Tenant ${key} was created`);
+    else if (type === "DELETED") announce(`Tenant ${key} was deleted`);
+    if (key === panel.key) type === "DELETED" ? close() : panel.update(tenant);
+    showChange();
   },
+  onState: showConnection,
 };
+let follower = new Follower(tenantPath(), {}, handlers);
 
-const usage = {
-  add(objects) {
-    for (const object of objects) quotas.set(object.metadata.namespace, object);
-    drawSoon();
-  },
-  remove(object) {
-    quotas.delete(object.metadata.namespace);
-    drawSoon();
-  },
-  listed() {},
-  state() {
-    // without rights on ResourceQuotas, the tree has no bars, and the panel says so
-  },
-};
-
-/** A user who may not list the tenants of all namespaces sees those of the context's namespace. */
-function refused(error) {
-  if (error.code === 401) return replace(element("problem"), error.message);
-  if (error.code === 403 && session.namespace && following.path === `${TENANTS}/tenants`) {
-    return follow(tenantPath(session.namespace));
+/** @param {"loading" | "live" | "reconnecting"} state @param {Error} [error] */
+function showConnection(state, error) {
+  const [text, style] = CONNECTIONS[state];
+  const place = element("connection");
+  problem = "";
+  if (error instanceof ApiError && error.code === 403 && session.namespace && !isOfOneNamespace) {
+    // a user who may not list the tenants of all namespaces sees those of the context's
+    isOfOneNamespace = true;
+    follower.stop();
+    follower = new Follower(tenantPath(session.namespace), {}, handlers);
+    follower.start();
+    return;
   }
-  replace(element("problem"), error.message);
+  if (error instanceof ApiError && error.code === 401) problem = "The session has ended: open the URL that the server prints when it starts.";
+  else if (error instanceof ApiError && error.code === 403) problem = `You may not list tenants: ${error.message}`;
+  else if (error instanceof ApiError) problem = error.message;
+  place.textContent = text;
+  place.className = style;
+  place.title = problem || error?.message || "";
+  showChange();
 }
 
-let following;
-
-function follow(path) {
-  following?.stop();
-  following = new Reflector(path, {}, tenants);
-  following.run();
+function showChange() {
+  tree.refresh();
+  element("count-all").textContent = store.size.toLocaleString("en");
+  element("count-ready").textContent = store.readyCount.toLocaleString("en");
+  element("count-notready").textContent = (store.size - store.readyCount).toLocaleString("en");
+  requestAnimationFrame(showEmpty);
 }
 
-function open(key) {
-  const tenant = tree.get(key);
-  if (!tenant) return;
-  view.select(key);
-  history.replaceState(null, "", `#${encodeURIComponent(key)}`);
-  document.body.classList.add("has-panel");
-  panel.show(tenant, tree);
+function showEmpty() {
+  const filtered = tree.filter.text || tree.filter.state !== "all";
+  const loading = element("connection").textContent !== CONNECTIONS.live[0];
+  tree.showEmpty(problem || (loading && !store.size ? "Loading the tenants…" : filtered && store.size ? "No tenant matches." : store.size ? ""
+    : "No tenant that you may see yet. Create one with New tenant, or ask who may see it."));
+}
+
+/** The use of namespaces is not watched: a browser has few connections. */
+async function readUse() {
+  try {
+    for (const [workload, used] of await readAllUsed(AbortSignal.timeout(30_000))) store.putUsed(workload, used);
+    tree.refresh();
+  } catch { /* the bars show what children declare */ }
+}
+
+/** @param {string} key @param {{focus?: "panel" | "tree"}} [options] */
+function open(key, { focus } = {}) {
+  document.body.classList.add("opened");
+  tree.select(key, { focus: focus === "tree" });
+  panel.show(key);
+  if (location.hash !== `#/${key}`) history.pushState(null, "", `#/${key}`);
+  document.title = `${key.split("/")[1]} · Tenants`;
+  if (focus === "panel") panel.focusHeading();
 }
 
 function close() {
-  panel.show(null);
-  view.select("");
-  history.replaceState(null, "", location.pathname);
-  document.body.classList.remove("has-panel");
-  view.focus();
+  document.body.classList.remove("opened");
+  panel.clear();
+  if (location.hash) history.pushState(null, "", location.pathname);
+  document.title = "Tenants";
+  tree.select("");
+  tree.activeRow?.focus({ preventScroll: true });
 }
 
-view.addEventListener("select", (event) => {
-  open(event.detail);
-  panel.heading?.focus();
-});
-panel.addEventListener("visit", (event) => open(event.detail));
-panel.addEventListener("close", close);
-panel.addEventListener("keydown", (event) => event.key === "Escape" && close());
-panel.addEventListener("add-child", (event) => form.create(event.detail.workload));
-panel.addEventListener("delete", (event) => element("deletion").ask(event.detail, tree.children(event.detail)));
-panel.addEventListener("edit", async (event) => {
-  const { namespace, name } = event.detail;
-  form.edit(await get(tenantPath(namespace, name)));
-});
-form.addEventListener("saved", (event) => {
-  tenants.add([event.detail]);
-  requestAnimationFrame(() => open(keyOf(event.detail)));
-});
-element("new").addEventListener("click", () => form.create(session.namespace || "tenant-root"));
-search.addEventListener("input", drawSoon);
-search.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") search.value = "";
-  if (event.key === "Enter" || event.key === "ArrowDown") view.focus();
-  drawSoon();
-});
-
-async function start() {
-  const response = await fetch("/session");
-  if (!response.ok) return replace(element("problem"), (await response.json()).message);
-  session = await response.json();
-  replace(element("who"), [session.user, session.cluster].filter(Boolean).join(" at "));
-  follow(`${TENANTS}/tenants`);
-  new Reflector("/api/v1/resourcequotas", { fieldSelector: "metadata.name=tenant-pool" }, usage).run();
+function followLocation() {
+  const key = decodeURIComponent(location.hash.slice(2));
+  if (/^[^/]+\/[^/]+$/.test(key)) open(key);
+  else if (panel.key) close();
 }
 
-start();
+const isNarrow = () => matchMedia("(max-width: 860px)").matches;
+const returnTo = () => tree.activeRow;
+
+/** @param {string} namespace @param {string} parent @param {any} [tenant] */
+function openForm(namespace, parent, tenant) {
+  openTenantForm({ namespace, parent, tenant, returnTo, onDone: (saved, warnings) => {
+    store.put(saved);
+    showChange();
+    open(keyOf(saved));
+    toast(`${tenant ? "Saved" : "Created"} ${keyOf(saved)}`, warnings);
+  } });
+}
+
+/** @param {string} text @param {string[]} [warnings] */
+function toast(text, warnings = []) {
+  document.querySelector(".toast")?.remove();
+  const shown = h("div", { class: "toast" }, h("p", {}, text), ...warnings.map((each) => h("p", { class: "note" }, each)));
+  document.body.append(shown);
+  announce([text, ...warnings].join(". "));
+  setTimeout(() => shown.remove(), warnings.length ? 12_000 : 5_000);
+}
+
+function listenToPanel() {
+  panel.addEventListener("tenant-why", (/** @type {any} */ { detail: { key, about, field, title } }) => {
+    const [namespace, name] = key.split("/");
+    openExplanation({ namespace, name, about, field, title, returnTo });
+  });
+  panel.addEventListener("tenant-new", () => {
+    const node = store.nodes.get(panel.key);
+    if (node) openForm(node.workload, node.name);
+  });
+  panel.addEventListener("tenant-edit", () => {
+    const node = store.nodes.get(panel.key);
+    if (node && panel.tenant) openForm(node.namespace, store.parent(node)?.name ?? "", panel.tenant);
+  });
+  panel.addEventListener("tenant-delete", () => {
+    const node = store.nodes.get(panel.key);
+    if (node && panel.tenant) openDeleteDialog({ tenant: panel.tenant, children: store.children(node), returnTo, onDone: () => toast(`Deleting ${node.key}`) });
+  });
+  panel.addEventListener("tenant-close", close);
+}
+
+function listenToList() {
+  document.addEventListener("tenant-open", (/** @type {any} */ { detail, target }) => {
+    const fromPanel = target === panel;
+    open(detail.key, { focus: fromPanel || detail.byKeyboard || isNarrow() ? "panel" : "tree" });
+  });
+  element("create").addEventListener("click", () => {
+    const parent = store.nodes.get(panel.key) ?? store.owner(session.namespace) ?? store.owner(ROOT);
+    openForm(parent?.workload ?? session.namespace, parent?.name ?? session.namespace);
+  });
+  const search = element("search");
+  search.addEventListener("input", () => filterBy({ text: search.value }));
+  search.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "ArrowDown" || event.key === "Enter") {
+      event.preventDefault();
+      tree.redraw();
+      tree.activeRow?.focus();
+    }
+  });
+  for (const button of document.querySelectorAll("[data-state]")) {
+    button.addEventListener("click", () => {
+      for (const each of document.querySelectorAll("[data-state]")) each.setAttribute("aria-pressed", String(each === button));
+      filterBy({ state: /** @type {any} */ (button.getAttribute("data-state")) });
+    });
+  }
+}
+
+let told = 0;
+
+/** @param {Partial<import("./store.js").Filter>} change */
+function filterBy(change) {
+  tree.filter = { ...tree.filter, ...change };
+  tree.redraw();
+  showEmpty();
+  showHint();
+  clearTimeout(told);
+  told = window.setTimeout(() => announce(tree.rowCount ? `${plural(tree.rowCount, "row")} in the tree` : "No tenant matches"), 600);
+}
+
+/** For a hostname, the tenant whose domain it is in, and why it is served or not. */
+function showHint() {
+  const text = tree.filter.text.trim().toLowerCase();
+  const owner = /^[a-z0-9*-]+(\.[a-z0-9-]+)+$/.test(text) ? store.ownerOfHost(text) : undefined;
+  const hint = element("hint");
+  hint.hidden = !owner;
+  if (!owner) return;
+  hint.replaceChildren(h("span", {}, `${text} is in the domain of ${owner.name}. `), h("button", { type: "button", class: "link", onclick: () =>
+    openExplanation({ namespace: owner.namespace, name: owner.name, about: `host/${text}`, field: "", title: text }) }, "Why is it served, or not?"));
+}
+
+function listenToDocument() {
+  document.addEventListener("keydown", (event) => {
+    const typing = /** @type {HTMLElement} */ (event.target).closest?.("input, dialog");
+    if (event.key === "/" && !typing) {
+      event.preventDefault();
+      element("search").focus();
+    } else if (event.key === "Escape" && !typing && panel.key) close();
+  });
+  let timer = 0;
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(timer);
+    // a hidden page leaves its connection to others
+    if (document.hidden) timer = window.setTimeout(() => follower.stop(), HIDDEN_MS);
+    else follower.start();
+  });
+  window.addEventListener("popstate", followLocation);
+}
+
+async function begin() {
+  tree.store = store;
+  panel.store = store;
+  listenToPanel();
+  listenToList();
+  listenToDocument();
+  try {
+    session = { ...session, ...await get("/session") };
+  } catch { /* the tree tells that there is no session */ }
+  follower.start();
+  panel.user = session.user;
+  panel.readOnly = session.readOnly;
+  element("create").hidden = session.readOnly;
+  element("identity").textContent = [session.user, session.cluster].filter(Boolean).join(" at ");
+  followLocation();
+}
+
+begin();

@@ -1,202 +1,222 @@
-import { ApiError, send, tenantPath } from "./api.js";
-import { h, replace, uniqueId } from "./dom.js";
+/** The dialog that creates or edits a Tenant. The server checks what is typed by dry runs. */
 
-const PAUSE_MS = 300;
-const FLAGS = [
-  ["gateway", "A Gateway of its own"],
-  ["etcd", "etcd of its own"],
-  ["monitoring", "Monitoring of its own"],
-  ["ingress", "An ingress controller of its own"],
-  ["seaweedfs", "SeaweedFS of its own"],
-];
-const USUAL_LIMITS = ["cpu", "memory", "storage", "pods"];
+import { ApiError, createTenant, get, patchTenant, tenantPath } from "./api.js";
+import { announce, h, newId, openDialog } from "./dom.js";
+import { newTenant, patchOf, placeErrors, SWITCHES, valuesOf } from "./form-values.js";
+
+const PAUSE_MS = 250;
+const COMMON_RESOURCES = ["cpu", "memory", "storage", "requests.cpu", "limits.memory", "count/services", "pods"];
 
 /**
- * The dialog that creates a tenant or edits one. While the user types, the API judges the tenant by a dry run, and its
- * errors appear beside their fields. Fires `saved` with the object.
+ * @typedef {object} Subject
+ * @property {string} namespace where the Tenant lies
+ * @property {string} parent the name of its parent, for people
+ * @property {any} [tenant] the one to edit; a new one without
+ * @property {(tenant: any, warnings: string[]) => void} onDone
+ * @property {() => HTMLElement | null} [returnTo]
  */
-class TenantForm extends HTMLElement {
-  connectedCallback() {
-    this.dialog = h("dialog", { "aria-labelledby": "form-title" });
-    this.replaceChildren(this.dialog);
-    this.dialog.addEventListener("close", () => this.#forget());
+
+class TenantForm {
+  /** @param {Subject} subject */
+  constructor(subject) {
+    this._subject = subject;
+    this._base = subject.tenant;
+    /** @type {Map<string, {input: HTMLElement, error: HTMLElement}>} */ this._fields = new Map();
+    /** @type {Set<string>} fields whose errors are shown: those that the user has been to */ this._touched = new Set();
+    /** @type {AbortController | undefined} */ this._running = undefined;
+    this._timer = 0;
+    this._top = h("div", { class: "callout bad", role: "alert", hidden: true });
+    this._preview = h("p", { class: "note preview", "aria-live": "polite" });
+    this._submit = h("button", { type: "submit", class: "primary" }, this._base ? "Save" : "Create");
+    this._dialog = openDialog({ title: this._title(), class: "form", returnTo: subject.returnTo }, this._form(valuesOf(this._base)));
+    this._dialog.addEventListener("close", () => this._stop());
+    this._element.querySelector("input")?.focus();
   }
 
-  /** A new tenant in a namespace. @param {string} namespace */
-  create(namespace) {
-    this.#open(`New tenant in ${namespace}`, "Create", null, namespace);
+  _title() {
+    return this._base ? `Edit ${this._base.metadata.name}` : `New tenant in ${this._subject.parent}`;
   }
 
-  /** @param {any} object the Tenant as it is */
-  edit(object) {
-    this.#open(`Edit ${object.metadata.name}`, "Save", object, object.metadata.namespace);
+  /** @param {import("./form-values.js").Values} values */
+  _form(values) {
+    this._quotas = h("div", { class: "quota-rows" });
+    values.quotas.forEach(([resource, value]) => this._addQuota(resource, value));
+    const list = h("datalist", { id: "resources" }, ...COMMON_RESOURCES.map((value) => h("option", { value })));
+    const form = h("form", { noValidate: true, autocomplete: "off" }, this._top,
+      !this._base && this._text("name", "Name", values.name, "Lowercase letters and digits"),
+      this._text("host", "Domain", values.host, `Empty: below the domain of ${this._subject.parent || "its parent"}`),
+      h("fieldset", {}, h("legend", {}, "Runs its own"), h("div", { class: "switches" }, ...SWITCHES.map((name) => this._switch(name, values.switches[name]))), h("p", { class: "note" }, "What is off comes from the nearest tenant above that has it.")),
+      h("fieldset", {}, h("legend", {}, "Quota"), this._quotas, this._errorOf("quotas", this._quotas), h("button", { type: "button", class: "add", onclick: () => this._addQuota("", "").focus() }, "Add a resource"), list),
+      this._text("schedulingClass", "Scheduling class", values.schedulingClass, "Of the tenant's workloads; may be empty"),
+      this._preview,
+      h("footer", {}, h("button", { type: "button", onclick: () => this._dialog.close() }, "Cancel"), this._submit));
+    form.addEventListener("input", (/** @type {any} */ event) => this._onInput(event.target));
+    form.addEventListener("submit", (/** @type {Event} */ event) => { event.preventDefault(); this._save(); });
+    return (this._element = form);
   }
 
-  #open(title, verb, object, namespace) {
-    this.object = object;
-    this.namespace = namespace;
-    this.fields = new Map();
-    this.spec = object?.spec ?? {};
-    this.general = h("div", { class: "general", role: "alert" });
-    this.submit = h("button", { class: "primary", type: "submit" }, verb);
-    const form = h(
-      "form",
-      { method: "dialog", novalidate: true },
-      h("h2", { id: "form-title" }, title),
-      !object && this.#text("metadata.name", "Name", "", "lower-case letters and digits, such as alice"),
-      this.#text("spec.host", "Domain", this.spec.host ?? "", "empty: <name>.<domain of the parent>"),
-      h("fieldset", {}, h("legend", {}, "Services"), ...FLAGS.map(([name, label]) => this.#flag(name, label))),
-      h("fieldset", {}, h("legend", {}, "Limits"), ...this.#limits()),
-      this.general,
-      h(
-        "div",
-        { class: "actions" },
-        this.submit,
-        h("button", { type: "button", onclick: () => this.dialog.close() }, "Cancel"),
-      ),
-    );
-    form.addEventListener("submit", (event) => this.#save(event));
-    form.addEventListener("input", () => this.#judgeSoon());
-    replace(this.dialog, form);
-    this.dialog.showModal();
-    this.dialog.querySelector("input")?.focus();
+  /** @param {string} name @param {string} label @param {string} value @param {string} hint */
+  _text(name, label, value, hint) {
+    const id = newId(name), hintId = newId("hint");
+    const input = h("input", { id, name, value, type: "text", spellcheck: false, autocomplete: "off", "aria-describedby": hintId, "data-field": name });
+    return h("div", { class: "field" }, h("label", { for: id }, label), input, h("p", { class: "note", id: hintId }, hint), this._errorOf(name, input));
   }
 
-  #text(path, label, value, hint = "") {
-    const [id, errorId] = [uniqueId("field"), uniqueId("error")];
-    const input = h("input", { id, type: "text", value, "aria-describedby": errorId, placeholder: hint, spellcheck: "false", autocomplete: "off" });
-    const error = h("p", { id: errorId, class: "error" });
-    this.fields.set(path, { input, error });
-    return h("div", { class: "field" }, h("label", { for: id }, label), input, error);
+  /** @param {string} name @param {boolean} checked */
+  _switch(name, checked) {
+    const input = h("input", { type: "checkbox", name, checked, "data-field": name });
+    return h("div", {}, h("label", { class: "switch" }, input, name), this._errorOf(name, input));
   }
 
-  #flag(name, label) {
-    const [id, errorId] = [uniqueId("field"), uniqueId("error")];
-    const input = h("input", { id, type: "checkbox", "aria-describedby": errorId });
-    input.checked = this.spec[name] === true;
-    const error = h("p", { id: errorId, class: "error" });
-    this.fields.set(`spec.${name}`, { input, error });
-    return h("div", { class: "flag" }, input, h("label", { for: id }, label), error);
+  /** @param {string} resource @param {string} value @returns {HTMLInputElement} */
+  _addQuota(resource, value) {
+    const key = h("input", { type: "text", value: resource, "aria-label": "Resource", placeholder: "cpu", spellcheck: false, autocomplete: "off" });
+    key.setAttribute("list", "resources");
+    const amount = h("input", { type: "text", value, "aria-label": "Amount", placeholder: "4", spellcheck: false, autocomplete: "off" });
+    const error = h("p", { class: "error", id: newId("error"), hidden: true });
+    const row = h("div", { class: "quota-row" }, key, amount, h("button", { type: "button", class: "icon close", "aria-label": "Remove this resource", onclick: () => {
+      row.remove();
+      this._onInput(null);
+      /** @type {HTMLElement | null} */ (this._element.querySelector(".add"))?.focus();
+    } }), error);
+    row.quota = { key, amount, error };
+    this._quotas?.append(row);
+    return key;
   }
 
-  #limits() {
-    const declared = this.spec.resourceQuotas ?? {};
-    const keys = [...new Set([...USUAL_LIMITS, ...Object.keys(declared)])];
-    return keys.map((key) => this.#text(`spec.resourceQuotas[${key}]`, key, String(declared[key] ?? ""), "no limit"));
+  /** @param {string} name @param {HTMLElement} input */
+  _errorOf(name, input) {
+    const error = h("p", { class: "error", id: newId("error"), hidden: true });
+    this._fields.set(name, { input, error });
+    return error;
   }
 
-  /** The spec that the fields say. @returns {Record<string, unknown>} */
-  #entered() {
-    const spec = { host: this.fields.get("spec.host").input.value.trim() };
-    for (const [name] of FLAGS) spec[name] = this.fields.get(`spec.${name}`).input.checked;
-    spec.resourceQuotas = {};
-    for (const [path, { input }] of this.fields) {
-      const key = /^spec\.resourceQuotas\[(.*)\]$/.exec(path)?.[1];
-      if (key && input.value.trim()) spec.resourceQuotas[key] = input.value.trim();
-    }
-    return spec;
+  /** @returns {any[]} */
+  _quotaRows() {
+    return [.../** @type {any} */ (this._quotas).children].map((row) => row.quota);
   }
 
-  /** Sends what the user has changed, and nothing else. */
-  #send(options) {
-    const entered = this.#entered();
-    if (this.object) {
-      const patch = { metadata: { resourceVersion: this.object.metadata.resourceVersion }, spec: changes(this.spec, entered) };
-      const { name, namespace } = this.object.metadata;
-      return send("PATCH", tenantPath(namespace, name), patch, { type: "application/merge-patch+json", ...options });
-    }
-    const tenant = {
-      apiVersion: "apps.cozystack.io/v1alpha1",
-      kind: "Tenant",
-      metadata: { name: this.fields.get("metadata.name").input.value.trim(), namespace: this.namespace },
-      spec: changes({}, entered),
+  /** @returns {import("./form-values.js").Values} */
+  _values() {
+    const text = (/** @type {string} */ name) => /** @type {any} */ (this._fields.get(name)?.input)?.value.trim() ?? "";
+    return {
+      name: this._base?.metadata.name ?? text("name"),
+      host: text("host"),
+      schedulingClass: text("schedulingClass"),
+      switches: Object.fromEntries(SWITCHES.map((name) => [name, /** @type {any} */ (this._fields.get(name)?.input).checked])),
+      quotas: this._quotaRows().map(({ key, amount }) => [key.value.trim(), amount.value.trim()]),
     };
-    return send("POST", tenantPath(this.namespace), tenant, options);
   }
 
-  #judgeSoon() {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.#judge(), PAUSE_MS);
+  /** @param {HTMLElement | null} target */
+  _onInput(target) {
+    this._touched.add(target?.dataset.field ?? "quotas");
+    this._stop();
+    this._timer = window.setTimeout(() => this._check(), PAUSE_MS);
   }
 
-  async #judge() {
-    this.abort?.abort();
-    this.abort = new AbortController();
-    const { signal } = this.abort;
-    if (!this.object && !this.fields.get("metadata.name").input.value.trim()) return this.#report([], "", []);
+  _stop() {
+    clearTimeout(this._timer);
+    this._running?.abort();
+  }
+
+  /** A dry run. Errors of fields that the user has not been to yet wait. */
+  async _check() {
+    const values = this._values();
+    const { signal } = (this._running = new AbortController());
+    this._element.setAttribute("aria-busy", "true");
     try {
-      const { warnings } = await this.#send({ dryRun: true, signal });
-      this.#report([], "", warnings);
+      const answer = await this._send(values, true, signal);
+      if (signal.aborted) return;
+      this._showErrors(new Map(), []);
+      this._showPreview(answer);
     } catch (error) {
-      if (!signal.aborted) this.#fail(error);
+      if (!signal.aborted) this._fail(error, values, false);
     }
+    this._element.removeAttribute("aria-busy");
   }
 
-  async #save(event) {
-    event.preventDefault();
-    clearTimeout(this.timer);
-    this.abort?.abort();
-    this.submit.disabled = true;
+  async _save() {
+    this._stop();
+    const values = this._values();
+    this._submit.disabled = true;
     try {
-      const { object } = await this.#send({});
-      this.dialog.close();
-      this.dispatchEvent(new CustomEvent("saved", { detail: object }));
+      const answer = await this._send(values, false, undefined);
+      this._dialog.close();
+      if (answer) this._subject.onDone(answer.object, answer.warnings);
     } catch (error) {
-      this.#fail(error);
-      this.dialog.querySelector("[aria-invalid=true]")?.focus();
-    } finally {
-      this.submit.disabled = false;
+      this._submit.disabled = false;
+      this._fail(error, values, true);
+      const first = /** @type {HTMLElement | null} */ (this._element.querySelector("[aria-invalid=true]"));
+      first?.focus();
     }
   }
 
-  #fail(error) {
-    const causes = error instanceof ApiError ? error.causes : [];
-    const known = causes.filter((each) => this.#fieldOf(each.field ?? ""));
-    let general = known.length === causes.length && causes.length > 0 ? "" : error.message;
-    if (error instanceof ApiError && error.code === 409 && this.object) {
-      general = "Somebody else has changed the tenant since you opened it. Close this dialog and open it again.";
-    }
-    this.#report(known, general, []);
+  /** @param {import("./form-values.js").Values} values @param {boolean} dryRun @param {AbortSignal} [signal] @returns {Promise<import("./api.js").Answer | undefined>} */
+  async _send(values, dryRun, signal) {
+    if (!this._base) return createTenant(this._subject.namespace, newTenant(values, this._subject.namespace), { dryRun, signal });
+    const patch = patchOf(this._base, values);
+    return patch && patchTenant(this._base.metadata.namespace, this._base.metadata.name, patch, { dryRun, signal });
   }
 
-  #report(causes, general, warnings) {
-    for (const { input, error } of this.fields.values()) {
-      input.removeAttribute("aria-invalid");
-      error.textContent = "";
-    }
-    for (const { field, message } of causes) {
-      const { input, error } = this.#fieldOf(field);
-      input.setAttribute("aria-invalid", "true");
-      error.textContent = [error.textContent, message].filter(Boolean).join("; ");
-    }
-    replace(this.general, general && h("p", { class: "problem" }, general), ...warnings.map((each) => h("p", { class: "warning" }, each)));
+  /** @param {unknown} error @param {import("./form-values.js").Values} values @param {boolean} all true to show what belongs to fields that were not touched */
+  _fail(error, values, all) {
+    this._preview.replaceChildren();
+    if (!(error instanceof ApiError)) return this._showErrors(new Map(), ["The server cannot be reached."]);
+    if (error.reason === "AlreadyExists") return this._showErrors(new Map([["name", "There is a tenant with this name."]]), []);
+    const { fields, rest } = placeErrors(error.causes, error.message, values.quotas.map(([resource]) => resource));
+    const shown = [...fields].filter(([name]) => all || this._touched.has(name.startsWith("quota") ? "quotas" : name));
+    this._showErrors(new Map(shown), rest);
+    if (error.reason === "Conflict" && this._base) this._offerReload();
   }
 
-  #fieldOf(path) {
-    return this.fields.get(path) ?? this.fields.get(path.replace(/^(spec\.\w+)[.[].*$/, "$1"));
+  /** @param {Map<string, string>} fields @param {string[]} rest */
+  _showErrors(fields, rest) {
+    this._top.replaceChildren(...rest.map((text) => h("p", {}, text)));
+    this._top.hidden = !rest.length;
+    for (const [name, { input, error }] of this._fields) setError(input, error, fields.get(name) ?? "");
+    for (const { key, amount, error } of this._quotaRows()) setError(amount, error, fields.get(`quota:${key.value.trim()}`) ?? "");
   }
 
-  #forget() {
-    clearTimeout(this.timer);
-    this.abort?.abort();
+  /** What was typed stays, and is compared with the newer Tenant from now on. */
+  _offerReload() {
+    const button = h("button", { type: "button", onclick: async () => {
+      const { namespace, name } = this._base.metadata;
+      const typed = this._values();
+      this._base = await get(tenantPath(namespace, name));
+      announce("The newer version is loaded; your values are kept.");
+      this._showErrors(new Map(), []);
+      this._submit.disabled = patchOf(this._base, typed) === undefined;
+      this._check();
+    } }, "Load the newer version, and keep what I typed");
+    this._top.replaceChildren(h("p", {}, "The tenant was changed by another since you opened it."), button);
+    this._top.hidden = false;
+  }
+
+  /** @param {import("./api.js").Answer | undefined} answer */
+  _showPreview(answer) {
+    if (!answer) return this._preview.replaceChildren("Nothing is changed yet.");
+    const { object, warnings } = answer;
+    const made = this._base ? "The server accepts this." : `The server accepts this. Its namespace will be ${object.status?.namespace}.`;
+    this._preview.replaceChildren(made, ...warnings.map((text) => h("span", { class: "warning" }, text)));
   }
 }
 
-/** The merge patch from one spec to another: a limit that is left empty is removed. */
-function changes(before, after) {
-  const found = {};
-  for (const [name, value] of Object.entries(after)) {
-    if (name === "resourceQuotas") {
-      const old = before.resourceQuotas ?? {};
-      const limits = {};
-      for (const [key, amount] of Object.entries(value)) if (String(old[key] ?? "") !== amount) limits[key] = amount;
-      for (const key of Object.keys(old)) if (!(key in value)) limits[key] = null;
-      if (Object.keys(limits).length > 0) found.resourceQuotas = limits;
-    } else if ((before[name] ?? (typeof value === "boolean" ? false : "")) !== value) {
-      found[name] = value;
-    }
+/** @param {HTMLElement} input @param {HTMLElement} error @param {string} text */
+function setError(input, error, text) {
+  error.textContent = text;
+  error.hidden = !text;
+  if (input.getAttribute("data-field") || input instanceof HTMLInputElement) {
+    if (text) input.setAttribute("aria-invalid", "true");
+    else input.removeAttribute("aria-invalid");
+    const ids = (input.getAttribute("aria-describedby") ?? "").split(" ").filter((id) => id && id !== error.id);
+    const described = [...ids, ...(text ? [error.id] : [])].join(" ");
+    if (described) input.setAttribute("aria-describedby", described);
+    else input.removeAttribute("aria-describedby");
   }
-  return found;
 }
 
-customElements.define("tenant-form", TenantForm);
+/** @param {Subject} subject */
+export function openTenantForm(subject) {
+  return new TenantForm(subject);
+}

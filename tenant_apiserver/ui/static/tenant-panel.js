@@ -1,272 +1,161 @@
-import { get, tenantPath } from "./api.js";
-import { chip, h, replace, uniqueId } from "./dom.js";
-import { explain } from "./explanation.js";
-import { age, daysLeft, share } from "./format.js";
+/** <tenant-panel>: all that is known of one tenant. */
 
-const SERVICES = ["etcd", "monitoring", "ingress", "seaweedfs"];
-const ROUTES = ["httproutes", "grpcroutes", "tlsroutes"];
-const GATEWAYS = "/apis/gateway.networking.k8s.io/v1";
-const CERTIFICATES = "/apis/cert-manager.io/v1";
-const MOST_EVENTS = 20;
+import { ApiError } from "./api.js";
+import { readDetails } from "./details.js";
+import { h, replaceContent } from "./dom.js";
+import { plural, statusClass } from "./format.js";
+import { quotaRows } from "./quotas.js";
+import { conditionsOf, domainOf, eventsOf, hostsOf, quotaOf, readinessOf, servicesOf } from "./sections.js";
+import { stateOf } from "./tree-row.js";
 
-/**
- * One tenant: its state, what it has and from whom, its quota, hostnames and events. Fires `edit`, `add-child`,
- * `delete` and `close`, and `visit` with the key of another tenant.
- */
-class TenantPanel extends HTMLElement {
+/** @typedef {import("./store.js").TenantStore} TenantStore */
+
+const AGAIN_MS = 700;
+
+/** Fires `tenant-why`, `tenant-open`, `tenant-new`, `tenant-edit`, `tenant-delete` and `tenant-close`. */
+export class TenantPanel extends HTMLElement {
+  constructor() {
+    super();
+    /** @type {TenantStore | undefined} */ this.store = undefined;
+    this.readOnly = false;
+    this.user = "";
+    this.key = "";
+    /** @type {import("./details.js").Details | undefined} */ this._details = undefined;
+    /** @type {Map<string, number>} */ this._pages = new Map();
+    /** @type {AbortController | undefined} */ this._reading = undefined;
+    this._timer = 0;
+    this._problem = "";
+  }
+
   connectedCallback() {
-    this.setAttribute("aria-label", "Tenant");
-    this.setAttribute("role", "region");
+    this.clear();
   }
 
-  /** Shows a tenant; null closes the panel. @param {import("./tree.js").Tenant|null} tenant */
-  async show(tenant, tree) {
-    this.abort?.abort();
-    this.hidden = tenant === null;
-    this.tenant = tenant;
-    this.tree = tree;
-    if (tenant === null) return;
-    this.abort = new AbortController();
-    const { signal } = this.abort;
-    this.#frame(tenant);
-    await this.refresh();
-    if (signal.aborted) return;
-    await Promise.all([this.#quota(signal), this.#hostnames(signal), this.#events(signal)]);
+  clear() {
+    this.key = "";
+    this._details = undefined;
+    this._reading?.abort();
+    clearTimeout(this._timer);
+    this.replaceChildren(h("div", { class: "placeholder" }, h("p", {}, "Choose a tenant to see what it has, and from whom."),
+      h("p", { class: "note" }, "Arrow keys move, Enter opens, a letter finds a name, / searches.")));
   }
 
-  /** Reads the tenant again, as its state has changed. */
-  async refresh() {
-    const { tenant, abort } = this;
-    if (!tenant) return;
-    try {
-      const object = await get(tenantPath(tenant.namespace, tenant.name), {}, abort.signal);
-      if (abort.signal.aborted) return;
-      this.object = object;
-      this.#state(object);
-    } catch (error) {
-      if (!abort.signal.aborted) replace(this.parts.state, problem(error));
+  /** @param {string} key */
+  show(key) {
+    if (key !== this.key) {
+      this._details = undefined;
+      this._pages.clear();
+      this._problem = "";
     }
+    this.key = key;
+    this._render();
+    this._read();
   }
 
-  #frame(tenant) {
-    const fire = (type) => () => this.dispatchEvent(new CustomEvent(type, { detail: tenant }));
-    const section = () => h("section");
-    this.parts = { state: section(), quota: section(), hostnames: section(), events: section() };
-    this.answer = h("div", { class: "answer", "aria-live": "polite" });
-    this.heading = h("h2", { tabindex: "-1" }, tenant.name);
-    replace(
-      this,
-      h(
-        "header",
-        {},
-        h("nav", { "aria-label": "Ancestors" }, ...this.tree.ancestors(tenant).map((each) => this.#link(each))),
-        h("button", { class: "plain close", "aria-label": "Close", onclick: fire("close") }, "×"),
-        this.heading,
-        h(
-          "div",
-          { class: "actions" },
-          h("button", { onclick: fire("edit") }, "Edit"),
-          h("button", { onclick: fire("add-child") }, "New child"),
-          h("button", { class: "danger", onclick: fire("delete") }, "Delete"),
-        ),
-      ),
-      this.parts.state,
-      this.#questions(),
-      this.parts.quota,
-      this.parts.hostnames,
-      this.parts.events,
-    );
+  /** Takes over a change of the tenant, and reads soon what belongs to it. @param {any} [tenant] as the watch has it */
+  update(tenant) {
+    if (!this.key) return;
+    if (tenant && this._details) this._details = { ...this._details, tenant };
+    this._render();
+    clearTimeout(this._timer);
+    this._timer = window.setTimeout(() => this._read(), AGAIN_MS);
   }
 
-  #link(tenant) {
-    const open = () => this.dispatchEvent(new CustomEvent("visit", { detail: tenant.key }));
-    return h("button", { class: "plain", onclick: open }, tenant.name);
+  /** @returns {any} the Tenant, once it has been read */
+  get tenant() {
+    return this._details?.tenant;
   }
 
-  #state({ metadata, spec, status = {} }) {
-    const conditions = status.conditions ?? [];
-    const ready = conditions.find((each) => each.type === "Ready");
-    const inherited = (value, provider) => {
-      if (!provider) return "none";
-      return provider === status.namespace ? `${value}its own` : `${value}from ${provider}`;
+  focusHeading() {
+    /** @type {HTMLElement | null} */ (this.querySelector("h2"))?.focus();
+  }
+
+  async _read() {
+    this._reading?.abort();
+    const { signal } = (this._reading = new AbortController());
+    const [namespace, name] = this.key.split("/");
+    try {
+      const details = await readDetails(namespace, name, signal);
+      if (signal.aborted) return;
+      this._details = details;
+      this._problem = "";
+      if (details.used) this.store?.putUsed(details.tenant.status?.namespace ?? "", details.used);
+    } catch (error) {
+      if (signal.aborted) return;
+      this._problem = error instanceof ApiError ? error.message : "The server cannot be reached.";
+    }
+    this._render();
+  }
+
+  _render() {
+    const node = this.store?.nodes.get(this.key);
+    const tenant = this._details?.tenant;
+    const actions = this._actions();
+    replaceContent(this, this._header(node), this._problem ? h("p", { class: "callout bad", role: "alert" }, this._problem) : null,
+      ...(tenant ? [
+        readinessOf(tenant, actions), servicesOf(tenant, actions), quotaOf(this._quota(tenant, node), actions),
+        hostsOf(this._details?.hosts, actions), domainOf(tenant, actions), conditionsOf(tenant, actions),
+        eventsOf(this._details?.events, actions), this._access(actions),
+      ] : []));
+    this.setAttribute("aria-busy", String(!tenant && !this._problem));
+  }
+
+  /** @param {import("./store.js").TenantNode | undefined} node */
+  _header(node) {
+    const [namespace, name] = this.key.split("/");
+    const button = (/** @type {string} */ text, /** @type {string} */ event, style = "") => h("button", { type: "button", class: style, "data-focus": event, onclick: () => this._fire(event, { key: this.key }) }, text);
+    const children = node ? (this.store?.children(node).length ?? 0) : 0;
+    return h("header", {},
+      h("div", { class: "title" }, this._trail(node, namespace),
+        h("button", { type: "button", class: "icon close", "data-focus": "close", "aria-label": "Close the details", onclick: () => this._fire("tenant-close", {}) })),
+      h("div", { class: "title" }, h("h2", { tabIndex: -1, "data-focus": "heading" }, name),
+        node && h("span", { class: `chip ${node.terminating ? "unsure" : statusClass(node.ready)}` }, stateOf(node)),
+        children > 0 && h("span", { class: "note" }, plural(children, "child", "children"))),
+      !this.readOnly && h("div", { class: "buttons" }, button("Edit", "tenant-edit"), button("New child", "tenant-new"), button("Delete", "tenant-delete", "danger")));
+  }
+
+  /** The tenants above it. @param {import("./store.js").TenantNode | undefined} node @param {string} namespace */
+  _trail(node, namespace) {
+    const above = [];
+    for (let at = node && this.store?.parent(node); at; at = this.store?.parent(at)) above.unshift(at);
+    if (!above.length) return h("p", { class: "trail" }, `in ${namespace}`);
+    const links = above.slice(-4).flatMap((each) => [h("button", { type: "button", class: "link", "data-focus": `trail ${each.key}`, onclick: () => this._fire("tenant-open", { key: each.key }) }, each.name), " › "]);
+    return h("nav", { class: "trail", "aria-label": "Tenants above" }, above.length > 4 ? "… › " : null, ...links);
+  }
+
+  /** @param {import("./sections.js").Actions} actions */
+  _access(actions) {
+    const ask = (/** @type {string} */ text, /** @type {string} */ about) => h("button", { type: "button", "data-focus": about, onclick: () => actions.why(about, "", text) }, text);
+    return h("section", {}, h("h3", {}, "Access"), h("div", { class: "buttons" }, ask("Who can see it?", "who-can-see"), this.user && ask("What may I do?", `user/${this.user}`)));
+  }
+
+  /** @param {any} tenant @param {import("./store.js").TenantNode | undefined} node */
+  _quota(tenant, node) {
+    const children = node ? this.store?.children(node).map((each) => each.quotas) ?? [] : [];
+    return quotaRows(tenant.spec?.resourceQuotas, children, this._details?.used);
+  }
+
+  /** @returns {import("./sections.js").Actions} */
+  _actions() {
+    return {
+      why: (about, field, title) => this._fire("tenant-why", { key: this.key, about, field, title }),
+      openWorkload: (workload) => {
+        const found = this.store?.owner(workload);
+        if (found) this._fire("tenant-open", { key: found.key });
+      },
+      nameOf: (workload) => this.store?.owner(workload)?.name ?? workload,
+      pageOf: (section) => this._pages.get(section) ?? 0,
+      turn: (section, page) => {
+        this._pages.set(section, page);
+        this._render();
+      },
     };
-    const facts = [
-      ["Namespace", status.namespace ?? "not yet"],
-      ["Domain", status.host?.value ? `${status.host.value}${spec.host ? "" : ", from its parent"}` : "none"],
-      ["Gateway", inherited("", status.gateway?.namespace)],
-      ...SERVICES.map((name) => [name, inherited("", status.services?.[name])]),
-      ["Age", age(metadata.creationTimestamp)],
-    ];
-    replace(
-      this.parts.state,
-      h(
-        "p",
-        { class: "lead" },
-        chip(ready?.status ?? "Unknown", ready?.status === "True" ? "Ready" : (ready?.reason ?? "Progressing")),
-        " ",
-        ready?.message ?? "no controller has looked at it yet",
-      ),
-      h("h3", {}, "What it has"),
-      h("dl", { class: "facts" }, ...facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
-      h("h3", {}, "Conditions"),
-      conditions.length === 0 && h("p", { class: "quiet" }, "None yet."),
-      h("ul", { class: "conditions" }, ...conditions.filter((each) => each.type !== "Ready").map(condition)),
-    );
   }
 
-  /** The questions that explain answers, each by one button or one field. */
-  #questions() {
-    const ask = (about) => () => this.#ask(about);
-    const id = uniqueId("host");
-    const field = h("input", { id, type: "text", placeholder: `shop.${this.tenant.host || "example.org"}`, spellcheck: "false" });
-    const submit = (event) => {
-      event.preventDefault();
-      if (field.value.trim()) this.#ask(`host/${field.value.trim()}`);
-    };
-    return h(
-      "section",
-      {},
-      h("h3", {}, "Why?"),
-      h(
-        "div",
-        { class: "actions" },
-        h("button", { onclick: ask("tenant") }, "Why is it so?"),
-        h("button", { onclick: ask("who-can-see") }, "Who can see it?"),
-      ),
-      h("form", { class: "ask", onsubmit: submit }, h("label", { for: id }, "A hostname"), field, h("button", {}, "Why?")),
-      this.answer,
-    );
+  /** @param {string} type @param {unknown} detail */
+  _fire(type, detail) {
+    this.dispatchEvent(new CustomEvent(type, { detail, bubbles: true }));
   }
-
-  #ask(about) {
-    this.question?.abort();
-    this.question = new AbortController();
-    return explain(this.answer, this.tenant, about, this.question.signal).then(() => this.answer.scrollIntoView({ block: "nearest" }));
-  }
-
-  async #quota(signal) {
-    const place = this.parts.quota;
-    const declared = Object.entries(this.object?.spec?.resourceQuotas ?? {});
-    if (declared.length === 0 && !this.tenant.workload) return;
-    const found = await readable(`/api/v1/namespaces/${this.tenant.workload}/resourcequotas`, signal);
-    const pool = found.items.find((each) => each.metadata.name === "tenant-pool");
-    const own = found.items.find((each) => each.metadata.name === "tenant-quota");
-    const hard = Object.entries((pool ?? own)?.spec?.hard ?? {});
-    const used = (pool ?? own)?.status?.used ?? {};
-    if (signal.aborted) return;
-    replace(
-      place,
-      h("h3", {}, "Quota"),
-      declared.length > 0 && h("p", { class: "quiet" }, `Declared: ${declared.map(([key, value]) => `${key} ${value}`).join(", ")}`),
-      found.refused && h("p", { class: "quiet" }, found.refused),
-      !found.refused && hard.length === 0 && h("p", { class: "quiet" }, "No limit binds this tenant."),
-      h("ul", { class: "bars" }, ...hard.map(([key, limit]) => meter(key, used[key], limit))),
-    );
-  }
-
-  async #hostnames(signal) {
-    const { workload } = this.tenant;
-    const [certificates, ...routes] = await Promise.all([
-      readable(`${CERTIFICATES}/namespaces/${workload}/certificates`, signal),
-      ...ROUTES.map((kind) => readable(`${GATEWAYS}/namespaces/${workload}/${kind}`, signal)),
-    ]);
-    if (signal.aborted) return;
-    const rows = routes
-      .flatMap((each) => each.items)
-      .flatMap((route) => (route.spec.hostnames ?? []).map((host) => [host, route]));
-    const refused = routes.find((each) => each.refused)?.refused;
-    replace(
-      this.parts.hostnames,
-      h("h3", {}, "Hostnames"),
-      refused && h("p", { class: "quiet" }, refused),
-      !refused && rows.length === 0 && h("p", { class: "quiet" }, `No route in ${workload} has a hostname.`),
-      h("ul", { class: "hosts" }, ...rows.map(([host, route]) => this.#hostname(host, route, certificates.items))),
-    );
-  }
-
-  #hostname(host, route, certificates) {
-    const certificate = certificates.find((each) => each.spec.dnsNames?.some((name) => covers(name, host)));
-    const days = daysLeft(certificate?.status?.notAfter);
-    const isExpiring = days !== null && days < 14;
-    return h(
-      "li",
-      {},
-      h("span", { class: "host" }, host),
-      chip(acceptance(route)),
-      days !== null && h("span", { class: isExpiring ? "tag warn" : "tag" }, days < 0 ? "certificate has ended" : `${days} d left`),
-      h("button", { class: "plain", "aria-label": `Why is ${host} so?`, onclick: () => this.#ask(`host/${host}`) }, "Why?"),
-    );
-  }
-
-  async #events(signal) {
-    const { namespace, name } = this.tenant;
-    const fieldSelector = `involvedObject.kind=Tenant,involvedObject.name=${name}`;
-    const found = await readable(`/api/v1/namespaces/${namespace}/events`, signal, { fieldSelector });
-    if (signal.aborted) return;
-    const time = (each) => each.lastTimestamp ?? each.eventTime ?? each.metadata.creationTimestamp;
-    const newest = found.items.sort((a, b) => Date.parse(time(b)) - Date.parse(time(a))).slice(0, MOST_EVENTS);
-    replace(
-      this.parts.events,
-      h("h3", {}, "Events"),
-      found.refused && h("p", { class: "quiet" }, found.refused),
-      !found.refused && newest.length === 0 && h("p", { class: "quiet" }, "None in the last hour."),
-      h(
-        "ul",
-        { class: "events" },
-        ...newest.map((each) =>
-          h(
-            "li",
-            { class: each.type === "Warning" ? "warning" : null },
-            h("span", { class: "quiet" }, age(time(each))),
-            h("strong", {}, each.reason),
-            h("span", {}, each.message),
-          ),
-        ),
-      ),
-    );
-  }
-}
-
-/** A list, or why it cannot be read: without rights or without the kind, the rest of the panel is shown all the same. */
-async function readable(path, signal, query = {}) {
-  try {
-    return { items: (await get(path, { ...query, limit: "500" }, signal)).items ?? [], refused: "" };
-  } catch (error) {
-    return { items: [], refused: error.code === 404 ? "" : error.message };
-  }
-}
-
-function condition({ type, status, reason, message }) {
-  return h("li", {}, h("div", {}, h("strong", {}, type), " ", chip(status, status === "True" ? reason : `${reason}`)), h("p", {}, message));
-}
-
-function meter(key, used, limit) {
-  const id = uniqueId("limit");
-  const part = used === undefined ? 0 : share(used, limit);
-  const fill = h("span", { class: part > 0.9 ? "fill full" : "fill" });
-  fill.style.width = `${Math.round(part * 100)}%`;
-  return h(
-    "li",
-    {},
-    h("span", { id }, key),
-    h("span", { class: "quiet" }, used === undefined ? `limit ${limit}, not counted` : `${used} of ${limit}`),
-    h("span", { class: "bar", role: "img", "aria-labelledby": id }, fill),
-  );
-}
-
-function acceptance(route) {
-  const conditions = (route.status?.parents ?? []).flatMap((each) => each.conditions ?? []);
-  const accepted = conditions.filter((each) => each.type === "Accepted");
-  if (accepted.length === 0) return "Unknown";
-  return accepted.every((each) => each.status === "True") ? "True" : "False";
-}
-
-function covers(name, host) {
-  return name === host || (name.startsWith("*.") && host.slice(host.indexOf(".") + 1) === name.slice(2));
-}
-
-function problem(error) {
-  return h("p", { class: "problem", role: "alert" }, error.message);
 }
 
 customElements.define("tenant-panel", TenantPanel);

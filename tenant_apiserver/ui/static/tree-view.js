@@ -1,231 +1,214 @@
-import { chip, h, replace } from "./dom.js";
-import { count, share } from "./format.js";
+/** <tenant-tree>: the tree of all tenants, of which only the rows on the screen are elements. */
 
-const ROW = 40;
-const INDENT = 22;
-const SPARE_ROWS = 6;
-const TYPE_AHEAD_MS = 700;
+import { h } from "./dom.js";
+import { TenantStore } from "./store.js";
+import { stepOf, typeAhead } from "./tree-keys.js";
+import { newRow, showRow } from "./tree-row.js";
 
-/**
- * The tree of tenants. Only the rows in sight have elements, so that ten thousand tenants cost as much as thirty. The
- * focus stays on the tree; aria-activedescendant names the current row. Fires `select` with the key of a tenant.
- */
-class TenantTreeView extends HTMLElement {
+/** @typedef {import("./store.js").Row} Row */
+
+const ROW_HEIGHT = 36;
+const OVERSCAN = 5;
+const NARROW_PX = 480;
+const LEAST_BETWEEN_MS = 100;
+const TYPING_MS = 700;
+
+/** Fires `tenant-open` with {key, byKeyboard} when the user opens a tenant. */
+export class TenantTree extends HTMLElement {
+  constructor() {
+    super();
+    this.store = new TenantStore();
+    /** @type {import("./store.js").Filter} */ this.filter = { text: "", state: "all" };
+    /** @type {Map<string, number>} the times of changes, by key */ this.changes = new Map();
+    /** @type {Set<string>} */ this._collapsed = new Set();
+    /** @type {Row[]} */ this._rows = [];
+    /** @type {Map<number, any>} */ this._shown = new Map();
+    this._active = 0;
+    this._activeKey = "";
+    this._selected = "";
+    this._refreshed = -LEAST_BETWEEN_MS;
+    this._scheduled = false;
+    this._typed = { text: "", at: 0 };
+  }
+
   connectedCallback() {
-    this.rows = [];
-    this.closed = new Set();
-    this.found = null;
-    this.quotas = new Map();
-    this.current = -1;
-    this.selected = "";
-    this.drawn = new Map();
-    this.typed = { text: "", at: 0 };
-    this.spacer = h("div", { class: "spacer", role: "presentation" });
-    this.replaceChildren(this.spacer);
-    this.setAttribute("role", "tree");
-    this.setAttribute("aria-label", "Tenants");
-    this.tabIndex = 0;
-    this.addEventListener("scroll", () => this.#drawSoon(), { passive: true });
-    this.addEventListener("keydown", (event) => this.#onKey(event));
-    this.addEventListener("click", (event) => this.#onClick(event));
-    new ResizeObserver(() => this.#drawSoon()).observe(this);
+    this._tree = h("div", { role: "tree", "aria-label": "Tenants", class: "rows" });
+    this._empty = h("p", { class: "empty", hidden: true });
+    this._scroller = h("div", { class: "scroller" }, this._tree, this._empty);
+    const heads = ["Tenant", "Domain", "Quota", "State"].map((text) => h("span", {}, text));
+    this.replaceChildren(h("div", { class: "head", "aria-hidden": "true" }, ...heads), this._scroller);
+    this._scroller.addEventListener("scroll", () => this._draw(), { passive: true });
+    this._tree.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => this._onKey(event));
+    this._tree.addEventListener("click", (/** @type {MouseEvent} */ event) => this._onClick(event));
+    new ResizeObserver(() => this.redraw()).observe(this._scroller);
   }
 
-  /** @param {import("./tree.js").TenantTree} tree @param {{found: Set<string>, shown: Set<string>}|null} matches */
-  show(tree, matches, quotas) {
-    const key = this.rows[this.current]?.tenant.key ?? this.selected;
-    this.tree = tree;
-    this.matches = matches;
-    this.quotas = quotas;
-    this.rows = tree.rows(this.closed, matches?.shown);
-    this.current = this.rows.findIndex((row) => row.tenant.key === key);
-    this.spacer.style.height = `${this.rows.length * ROW}px`;
-    this.#draw();
+  /** The number of rows, seen or not. */
+  get rowCount() {
+    return this._rows.length;
   }
 
-  /** Marks a tenant as the one that is shown beside the tree, and opens its ancestors. */
-  select(key) {
-    this.selected = key;
-    const tenant = this.tree?.get(key);
-    if (!tenant) return this.#draw();
-    for (const each of this.tree.ancestors(tenant)) this.closed.delete(each.key);
-    this.show(this.tree, this.matches, this.quotas);
-    this.#go(this.rows.findIndex((row) => row.tenant.key === key));
+  /** Draws soon what has changed, and many changes at once. */
+  refresh() {
+    if (this._scheduled) return;
+    this._scheduled = true;
+    const wait = this._refreshed + LEAST_BETWEEN_MS - performance.now();
+    setTimeout(() => requestAnimationFrame(() => { this._scheduled = false; this.redraw(); }), Math.max(0, wait));
   }
 
-  #toggle(row, open) {
-    if (!row.isParent || this.matches) return;
-    if (open) this.closed.delete(row.tenant.key);
-    else this.closed.add(row.tenant.key);
-    this.show(this.tree, this.matches, this.quotas);
+  redraw() {
+    this._refreshed = performance.now();
+    this._rows = this.store.rows(this._collapsed, this.filter);
+    const found = this._rows[this._active]?.node.key === this._activeKey
+      ? this._active : this._rows.findIndex((row) => row.node.key === this._activeKey);
+    this._active = found >= 0 ? found : Math.max(0, Math.min(this._active, this._rows.length - 1));
+    this._activeKey = this._rows[this._active]?.node.key ?? "";
+    this._tree.style.height = `${this._rows.length * ROW_HEIGHT}px`;
+    this._tree.hidden = !this._rows.length;
+    this._draw(true);
   }
 
-  #go(at) {
-    if (at < 0 || at >= this.rows.length) return;
-    this.current = at;
-    const top = at * ROW;
-    if (top < this.scrollTop) this.scrollTop = top;
-    else if (top + ROW > this.scrollTop + this.clientHeight) this.scrollTop = top + ROW - this.clientHeight;
-    this.#draw();
+  /** The text in place of the tree while it has no rows. @param {string} text */
+  showEmpty(text) {
+    this._empty.textContent = text;
+    this._empty.hidden = this._rows.length > 0 || !text;
   }
 
-  #choose(row) {
-    this.dispatchEvent(new CustomEvent("select", { detail: row.tenant.key }));
+  /** Marks a tenant, and scrolls to it. @param {string} key @param {{focus?: boolean}} [options] */
+  select(key, { focus = false } = {}) {
+    this._selected = key;
+    const node = this.store.nodes.get(key);
+    for (let at = node && this.store.parent(node); at; at = this.store.parent(at)) this._collapsed.delete(at.key);
+    if (node) this._activeKey = key;
+    this.redraw();
+    if (node && this._activeKey === key) this._goTo(this._active, focus);
   }
 
-  #onClick(event) {
-    const element = event.target.closest("[role=treeitem]");
-    if (!element) return;
-    const at = Number(element.dataset.at);
-    const row = this.rows[at];
-    this.#go(at);
-    if (event.target.closest(".toggle")) this.#toggle(row, !row.isOpen);
-    else this.#choose(row);
+  /** The element that has the focus when one enters the tree. @returns {HTMLElement | null} */
+  get activeRow() {
+    return this._shown.get(this._active) ?? null;
   }
 
-  #onKey(event) {
-    if (event.altKey || event.ctrlKey || event.metaKey) return;
-    const row = this.rows[this.current];
-    const page = Math.max(1, Math.floor(this.clientHeight / ROW) - 1);
-    const last = this.rows.length - 1;
-    const moves = {
-      ArrowDown: () => this.#go(Math.min(last, this.current + 1)),
-      ArrowUp: () => this.#go(Math.max(0, this.current - 1)),
-      PageDown: () => this.#go(Math.min(last, this.current + page)),
-      PageUp: () => this.#go(Math.max(0, this.current - page)),
-      Home: () => this.#go(0),
-      End: () => this.#go(last),
-      ArrowRight: () => row && (row.isParent && !row.isOpen ? this.#toggle(row, true) : row.isOpen && this.#go(this.current + 1)),
-      ArrowLeft: () => row && (row.isOpen && !this.matches ? this.#toggle(row, false) : this.#go(this.#parentOf(row))),
-      Enter: () => row && this.#choose(row),
-      " ": () => row && this.#choose(row),
-    };
-    if (moves[event.key]) {
-      event.preventDefault();
-      moves[event.key]();
-    } else if (event.key.length === 1) {
-      this.#typeAhead(event.key.toLowerCase(), event.timeStamp);
+  /** @param {boolean} [changed] true if rows may differ from those that are shown */
+  _draw(changed = false) {
+    const hadFocus = this._tree.contains(document.activeElement);
+    const first = Math.max(0, Math.floor(this._scroller.scrollTop / ROW_HEIGHT) - OVERSCAN);
+    const last = Math.min(this._rows.length - 1, Math.ceil((this._scroller.scrollTop + this._scroller.clientHeight) / ROW_HEIGHT) + OVERSCAN);
+    const wanted = new Set();
+    for (let index = first; index <= last; index += 1) wanted.add(index);
+    // the active row stays, so that the focus does
+    if (this._rows.length) wanted.add(this._active);
+    const free = this._release(wanted, changed);
+    const indent = this.clientWidth < NARROW_PX ? 14 : 22;
+    let cursor = this._tree.firstElementChild;
+    for (const index of [...wanted].sort((a, b) => a - b)) {
+      const known = this._shown.get(index);
+      const element = known ?? free.pop() ?? newRow();
+      if (!known || changed) this._show(element, index, indent);
+      if (element === cursor) cursor = cursor.nextElementSibling;
+      else this._tree.insertBefore(element, cursor);
     }
+    if (hadFocus && document.activeElement !== this.activeRow) this.activeRow?.focus({ preventScroll: true });
   }
 
-  #parentOf(row) {
-    const parent = this.tree.parent(row.tenant);
-    return parent ? this.rows.findIndex((each) => each.tenant === parent) : -1;
-  }
-
-  /** Goes to the next row whose name begins with the letters that were typed without a pause. */
-  #typeAhead(letter, now) {
-    const isNew = now - this.typed.at > TYPE_AHEAD_MS;
-    this.typed = { text: isNew ? letter : this.typed.text + letter, at: now };
-    const start = isNew ? this.current + 1 : Math.max(0, this.current);
-    for (let step = 0; step < this.rows.length; step += 1) {
-      const at = (start + step) % this.rows.length;
-      if (this.rows[at].tenant.name.startsWith(this.typed.text)) return this.#go(at);
-    }
-  }
-
-  #drawSoon() {
-    this.frame ??= requestAnimationFrame(() => {
-      this.frame = undefined;
-      this.#draw();
-    });
-  }
-
-  #draw() {
-    const first = Math.max(0, Math.floor(this.scrollTop / ROW) - SPARE_ROWS);
-    const end = Math.min(this.rows.length, Math.ceil((this.scrollTop + this.clientHeight) / ROW) + SPARE_ROWS);
-    for (const [at, element] of this.drawn) {
-      if (at < first || at >= end) {
+  /** The elements that are no longer wanted. @param {Set<number>} wanted @param {boolean} changed */
+  _release(wanted, changed) {
+    const free = [];
+    /** @type {Map<number, any>} */ const kept = new Map();
+    const byKey = changed ? new Map([...wanted].map((index) => [this._rows[index].node.key, index])) : undefined;
+    for (const [index, element] of this._shown) {
+      const now = byKey ? byKey.get(element.dataset.key) : wanted.has(index) ? index : undefined;
+      if (now === undefined) {
         element.remove();
-        this.drawn.delete(at);
-      }
+        free.push(element);
+      } else kept.set(now, element);
     }
-    for (let at = first; at < end; at += 1) {
-      let element = this.drawn.get(at);
-      if (!element) {
-        element = h("div", { role: "treeitem", class: "row", id: `row-${at}`, "data-at": at });
-        element.style.transform = `translateY(${at * ROW}px)`;
-        this.drawn.set(at, element);
-        this.spacer.append(element);
-      }
-      this.#fill(element, this.rows[at], at);
+    this._shown = kept;
+    return free;
+  }
+
+  /** @param {any} element @param {number} index @param {number} indent */
+  _show(element, index, indent) {
+    const row = this._rows[index];
+    const { key } = row.node;
+    showRow(element, row, this.store.tightest(row.node), { indent, selected: key === this._selected, changedAt: this.changes.get(key) });
+    element.style.transform = `translateY(${index * ROW_HEIGHT}px)`;
+    element.tabIndex = index === this._active ? 0 : -1;
+    this._shown.set(index, element);
+  }
+
+  /** Makes a row the active one. @param {number} index @param {boolean} [focus] */
+  _goTo(index, focus = true) {
+    const { scrollTop, clientHeight } = this._scroller;
+    const top = index * ROW_HEIGHT;
+    if (top < scrollTop) this._scroller.scrollTop = top;
+    else if (top + ROW_HEIGHT > scrollTop + clientHeight) this._scroller.scrollTop = top + ROW_HEIGHT - clientHeight;
+    const before = this.activeRow;
+    this._active = index;
+    this._activeKey = this._rows[index].node.key;
+    this._draw();
+    if (before) before.tabIndex = -1;
+    if (this.activeRow) this.activeRow.tabIndex = 0;
+    if (focus) this.activeRow?.focus({ preventScroll: true });
+  }
+
+  /** @param {KeyboardEvent} event */
+  _onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const page = Math.max(1, Math.floor(this._scroller.clientHeight / ROW_HEIGHT) - 1);
+    const step = stepOf(event.key, this._rows, this._active, page);
+    if (step) {
+      event.preventDefault();
+      this._take(step);
+    } else if (/^[a-z0-9-]$/.test(event.key)) this._typeAhead(event.key);
+  }
+
+  /** @param {import("./tree-keys.js").Step} step */
+  _take({ move, expand, expandSiblings, open }) {
+    const row = this._rows[this._active];
+    if (move !== undefined) this._goTo(move);
+    if (expand !== undefined) this._expand([row], expand);
+    if (expandSiblings) {
+      const parent = this.store.parent(row.node);
+      this._expand(this._rows.filter((each) => each.level === row.level && this.store.parent(each.node) === parent), true);
     }
-    const active = this.drawn.get(this.current);
-    if (active) this.setAttribute("aria-activedescendant", active.id);
-    else this.removeAttribute("aria-activedescendant");
+    if (open) this._open(row.node.key, true);
   }
 
-  #fill(element, row, at) {
-    const { tenant } = row;
-    const usage = this.quotas.get(tenant.workload);
-    const state = [
-      this.selected === tenant.key, this.current === at, row.isOpen, row.isParent, row.lines.join(), row.last,
-      row.position, row.siblings, this.matches?.found.has(tenant.key), usage?.metadata.resourceVersion,
-    ].join("|");
-    if (element.tenant === tenant && element.state === state) return;
-    element.tenant = tenant;
-    element.state = state;
-    element.classList.toggle("current", this.current === at);
-    element.classList.toggle("beside", this.matches !== null && !this.matches?.found.has(tenant.key));
-    element.setAttribute("aria-level", row.lines.length + 1);
-    element.setAttribute("aria-posinset", row.position);
-    element.setAttribute("aria-setsize", row.siblings);
-    element.setAttribute("aria-selected", this.selected === tenant.key);
-    if (row.isParent) element.setAttribute("aria-expanded", row.isOpen);
-    else element.removeAttribute("aria-expanded");
-    replace(
-      element,
-      branches(row),
-      h("span", { class: row.isParent ? "toggle" : "leaf", "aria-hidden": "true" }, row.isParent ? (row.isOpen ? "▾" : "▸") : ""),
-      h("span", { class: "name" }, tenant.name),
-      h("span", { class: "host" }, tenant.host),
-      tenant.gateway && h("span", { class: "tag", title: `served by the Gateway in ${tenant.gateway}` }, "gateway"),
-      usage && quotaBar(usage),
-      readiness(tenant),
-    );
+  /** @param {string} letter */
+  _typeAhead(letter) {
+    const now = performance.now();
+    const text = now - this._typed.at < TYPING_MS ? this._typed.text + letter : letter;
+    this._typed = { text, at: now };
+    const index = typeAhead(this._rows, this._active, text);
+    if (index >= 0) this._goTo(index);
+  }
+
+  /** @param {MouseEvent} event */
+  _onClick(event) {
+    const target = /** @type {HTMLElement} */ (event.target);
+    const element = /** @type {HTMLElement | null} */ (target.closest("[role=treeitem]"));
+    const index = this._rows.findIndex((row) => row.node.key === element?.dataset.key);
+    if (index < 0) return;
+    this._goTo(index);
+    const row = this._rows[index];
+    if (target.classList.contains("twisty") && row.hasChildren) this._expand([row], !row.expanded);
+    else this._open(row.node.key, false);
+  }
+
+  /** @param {Row[]} rows @param {boolean} expanded */
+  _expand(rows, expanded) {
+    for (const { node } of rows) {
+      if (expanded) this._collapsed.delete(node.key);
+      else this._collapsed.add(node.key);
+    }
+    this.redraw();
+  }
+
+  /** @param {string} key @param {boolean} byKeyboard */
+  _open(key, byKeyboard) {
+    this.dispatchEvent(new CustomEvent("tenant-open", { detail: { key, byKeyboard }, bubbles: true }));
   }
 }
 
-/** The lines that lead from the ancestors to a row, painted as backgrounds of one element. */
-function branches(row) {
-  const element = h("span", { class: "branches", "aria-hidden": "true" });
-  const depth = row.lines.length;
-  element.style.width = `${depth * INDENT}px`;
-  const images = [];
-  const stroke = (x, y, width, height) => images.push([`${x}px ${y}`, `${width} ${height}`]);
-  row.lines.slice(1).forEach((goesOn, level) => goesOn && stroke(level * INDENT + 10, "0", "1px", "100%"));
-  if (depth > 0) {
-    const x = (depth - 1) * INDENT + 10;
-    stroke(x, "0", "1px", row.last ? "50%" : "100%");
-    stroke(x, "50%", `${INDENT - 12}px`, "1px");
-  }
-  element.style.backgroundImage = images.map(() => "linear-gradient(var(--line), var(--line))").join(",");
-  element.style.backgroundPosition = images.map(([position]) => position).join(",");
-  element.style.backgroundSize = images.map(([, size]) => size).join(",");
-  return element;
-}
-
-/** The fullest limit of the tenant's quota as a bar. */
-function quotaBar(usage) {
-  const used = usage.status?.used;
-  const limits = Object.entries(usage.status?.hard ?? usage.spec?.hard ?? {}).filter(([key]) => !key.startsWith("requests."));
-  if (!used || limits.length === 0) return null;
-  const shares = limits.map(([key, hard]) => [share(used[key] ?? "0", hard), key]);
-  const [most, key] = shares.reduce((a, b) => (b[0] > a[0] ? b : a));
-  const bar = h("span", { class: most > 0.9 ? "fill full" : "fill" });
-  bar.style.width = `${Math.round(most * 100)}%`;
-  const text = `${key.replace("limits.", "")} ${Math.round(most * 100)} % used`;
-  return h("span", { class: "bar", role: "img", "aria-label": text, title: text }, bar);
-}
-
-function readiness(tenant) {
-  if (tenant.deleting) return chip("Unknown", "Deleting");
-  return chip(tenant.ready, tenant.ready === "True" ? "Ready" : tenant.reason || "Progressing");
-}
-
-/** The line below the search. */
-export function summaryLine(size, matches) {
-  return matches ? `${count(matches.found.size, "match").replace("matchs", "matches")} of ${count(size, "tenant")}` : count(size, "tenant");
-}
-
-customElements.define("tenant-tree", TenantTreeView);
+customElements.define("tenant-tree", TenantTree);
