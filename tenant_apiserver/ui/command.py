@@ -55,7 +55,7 @@ def ui(kubectl: Sequence[str], options: UiOptions) -> int:
 async def _run_ui(kubectl: Sequence[str], options: UiOptions) -> None:
     """Serves the page until a signal. Raises KubectlFailed and CannotListen."""
     stopped = asyncio.Event()
-    for each in (signal.SIGINT, signal.SIGTERM):
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(each, stopped.set)
     with tempfile.TemporaryDirectory(prefix="tenant-ui-") as name:
         folder = Path(name)

@@ -13,6 +13,7 @@ from tenant_apiserver.ui.application import SessionInfo
 
 _START_SECONDS: Final = 30.0
 _END_SECONDS: Final = 5.0
+_REVIEW_SECONDS: Final = 10
 
 
 class KubectlFailed(Exception):
@@ -41,7 +42,8 @@ async def session_info(kubectl: Sequence[str], *, namespace: str = "", read_only
     """As far as kubectl can tell: an old cluster cannot say who the user is. `namespace` replaces that of the
     kubeconfig."""
     view, whoami = await asyncio.gather(
-        _json(kubectl, "config", "view", "--minify", "-o", "json"), _json(kubectl, "auth", "whoami", "-o", "json")
+        _json(kubectl, "config", "view", "--minify", "-o", "json"),
+        _json(kubectl, "auth", "whoami", "-o", "json", f"--request-timeout={_REVIEW_SECONDS}s"),
     )
     contexts, clusters = view.get("contexts") or [{}], view.get("clusters") or [{}]
     return SessionInfo(
