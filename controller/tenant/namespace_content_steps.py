@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from apiserver.meta.resource import Object
+from apiserver.meta.resource import Key, Object
 from controller.tenant import rbac_step as rbac
 from controller.tenant import self_access as self_roles
 from controller.tenant import tenantgateway_step as tenantgateway
@@ -17,10 +17,12 @@ from controller.tenant.isolation.step import IsolationStep
 from controller.tenant.managed_objects import ContentWriter, ManagedKind, ObjectDigests
 from controller.tenant.quota import rendering as quota
 from controller.tenant.quota.first_limits import FirstLimits
+from controller.tenant.quota.pool_division import PoolDivision
 from controller.tenant.quota.pool_limits import PoolLimits
 from controller.tenant.quota.pool_watches import PoolUseHandler
 from controller.tenant.quota.rendering import ContainerLimits
 from controller.tenant.quota.step import QuotaStep
+from controller.tenant.quota.strict_limits import StrictLimits
 from controller.tenant.rbac_step import RbacStep
 from controller.tenant.reconciler import Step
 from controller.tenant.self_access import SelfAccess
@@ -28,8 +30,8 @@ from controller.tenant.tenantgateway_step import TenantGatewayStep
 from controller.tenant.values_secret_step import InheritedValues, ValuesStep
 from controller.tenant.watches import TenantEnqueuer, TenantGatewayServedHandler
 from registry.cluster.event_handlers import EventHandler
-from registry.cluster.interface import CLUSTERROLES, ClusterClient, ClusterResource
-from registry.tenant.pool_quotas import POOL_NAME, PoolQuotas
+from registry.cluster.interface import CLUSTERROLES, RESOURCEQUOTAS, ClusterClient, ClusterResource
+from registry.tenant.pool_quotas import POOL_NAME, WITNESS_NAME, PoolQuotas
 from registry.tenant.quota_pools import PoolMode, TenantPools
 
 
@@ -72,10 +74,11 @@ def self_access(*, contents: ContentWriter, enqueuer: TenantEnqueuer, add_handle
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaPools:
     """The pools of the tree, and what their members use. `first_limits` is None if the cluster is known to enforce no
-    ResourceQuotas."""
+    ResourceQuotas. `enqueue_after` adds a Tenant after some seconds."""
 
     pools: TenantPools
     quotas: PoolQuotas
+    enqueue_after: Callable[[Key, float], None]
     first_limits: FirstLimits | None
 
 
@@ -164,24 +167,33 @@ class _StepBuilder:
         )
 
     def _pool_limits(self, pools: QuotaPools) -> PoolLimits:
-        limits = PoolLimits(
+        digests = {
+            POOL_NAME: self._digests_of(quota.MANAGED_POOL_QUOTA, POOL_NAME),
+            WITNESS_NAME: self._digests_of(quota.MANAGED_WITNESS, WITNESS_NAME),
+        }
+        witnesses = PoolQuotas(name=WITNESS_NAME)
+        self.add_handler(RESOURCEQUOTAS, witnesses, name=WITNESS_NAME)
+        division = PoolDivision(pools=pools.pools, quotas=pools.quotas, mode=self.settings.pool)
+        strict = StrictLimits(
             contents=self.contents,
-            digests=self._digests_of(quota.MANAGED_POOL_QUOTA, POOL_NAME),
-            pools=pools.pools,
+            digests=digests,
+            division=division,
             quotas=pools.quotas,
+            witnesses=witnesses,
             cluster=self.cluster,
-            mode=self.settings.pool,
+            enqueue_after=pools.enqueue_after,
         )
         uses = PoolUseHandler(
             tree=self.enqueuer.tree,
             pools=pools.pools,
-            balances=limits.balances,
+            balances=division.balances,
             mode=self.settings.pool,
-            waiting=limits.waiting,
+            waiting=strict.waiting,
             enqueue=self.enqueuer.add,
         )
         pools.quotas.subscribe(uses.on_change)
-        return limits
+        witnesses.subscribe(uses.on_witness_change)
+        return PoolLimits(contents=self.contents, digests=digests, division=division, strict=strict)
 
     def _digests_of(self, kind: ManagedKind, name: str = "") -> ObjectDigests:
         digests = ObjectDigests(kind, on_change=self.enqueuer.enqueue_owner)

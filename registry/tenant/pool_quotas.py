@@ -1,4 +1,5 @@
-"""The ResourceQuotas `tenant-pool` of all namespaces, as far as quota pools depend on them: limits and use."""
+"""The ResourceQuotas `tenant-pool` and `tenant-pool-witness` of all namespaces, as far as quota pools depend on them:
+limits and use."""
 
 from __future__ import annotations
 
@@ -15,6 +16,9 @@ from registry.tenant.quota_keys import NANO, canonical_key
 from registry.tenant.quota_pools import NOTHING, Pool, Share
 
 POOL_NAME = "tenant-pool"
+WITNESS_NAME = "tenant-pool-witness"
+"""Has the limits of `tenant-pool`, in strict pools only. The two are never changed at one time: what the quota
+controller forgets while it counts for one of them, the other one remembers."""
 
 Shares = Mapping[str, Share]
 """The shares of a namespace by canonical key."""
@@ -33,6 +37,11 @@ def shares_of(quota: Object) -> Shares:
     status = quota.get("status") or {}
     hard, admitted, used = _amounts(quota.get("spec")), _amounts(status), _amounts(status, "used")
     return {key: Share(used.get(key, 0), hard.get(key), admitted.get(key)) for key in {*hard, *admitted, *used}}
+
+
+def joined(first: Shares, second: Shares) -> Shares:
+    """Of each key, the greater amounts of two ResourceQuotas of one namespace."""
+    return {key: first.get(key, NOTHING).joined(second.get(key, NOTHING)) for key in {*first, *second}}
 
 
 def _amounts(fields: object, name: str = "hard") -> Mapping[str, int]:
@@ -69,15 +78,16 @@ class _PoolQuota(NamedTuple):
 
 
 class PoolQuotas(ProjectionStore[_PoolQuota]):
-    """A handler of the informer of these ResourceQuotas. Their use is what the cluster has counted; without a quota
-    controller, none.
+    """A handler of the informer of the ResourceQuotas `name`. Their use is what the cluster has counted; without a
+    quota controller, none.
 
     The namespaces for which `keeps` is true are being deleted, perhaps before everything in them: what was in use when
     their ResourceQuota went stays in use until `forget`.
     """
 
-    def __init__(self, *, keeps: Callable[[str], bool] = lambda namespace: False) -> None:
-        super().__init__(project=_pool_quota, on_change=self._changed)
+    def __init__(self, *, name: str = POOL_NAME, keeps: Callable[[str], bool] = lambda namespace: False) -> None:
+        super().__init__(project=self._pool_quota, on_change=self._changed)
+        self._name = name
         self._keeps = keeps
         self._kept: set[str] = set()
         self._listeners: list[ChangeListener] = []
@@ -89,12 +99,12 @@ class PoolQuotas(ProjectionStore[_PoolQuota]):
         self._listeners.append(listener)
 
     def of(self, namespace: str) -> Shares:
-        known = self.get(Key(namespace, POOL_NAME))
+        known = self.get(Key(namespace, self._name))
         return known.shares if known is not None else _NO_SHARES
 
     def created(self, namespace: str) -> str:
         """The time of creation of the namespace's ResourceQuota, empty if there is none."""
-        known = self.get(Key(namespace, POOL_NAME))
+        known = self.get(Key(namespace, self._name))
         return known.created if known is not None else ""
 
     def used(self, namespace: str) -> Mapping[str, int]:
@@ -109,7 +119,7 @@ class PoolQuotas(ProjectionStore[_PoolQuota]):
         """Has to be called when a namespace is gone."""
         if namespace in self._kept:
             self._kept.discard(namespace)
-            super()._sync(Key(namespace, POOL_NAME), None)
+            super()._sync(Key(namespace, self._name), None)
 
     def shares(self, pool: Pool) -> Mapping[str, Share]:
         """The shares of all members of a pool."""
@@ -131,13 +141,19 @@ class PoolQuotas(ProjectionStore[_PoolQuota]):
     def _sync(self, key: Key, obj: Object | None) -> None:
         known = self.get(key)
         if known is None or obj is not None or not self._keeps(key.namespace):
-            if key.name == POOL_NAME:
+            if key.name == self._name:
                 self._kept.discard(key.namespace)
             super()._sync(key, obj)
             return
         self._kept.add(key.namespace)
         self._values_by_key[key] = _in_use(known)
         self._changed(key, known, self._values_by_key[key])
+
+    def _pool_quota(self, quota: Object) -> _PoolQuota | None:
+        metadata = quota["metadata"]
+        if metadata["name"] != self._name:
+            return None
+        return _PoolQuota(shares_of(quota), str(metadata.get("creationTimestamp") or ""))
 
     def _changed(self, key: Key, before: _PoolQuota | None, after: _PoolQuota | None) -> None:
         self._totals.clear()
@@ -211,10 +227,3 @@ def _in_use(quota: _PoolQuota) -> _PoolQuota:
 
 def _shares(quota: _PoolQuota | None) -> Shares:
     return quota.shares if quota is not None else _NO_SHARES
-
-
-def _pool_quota(quota: Object) -> _PoolQuota | None:
-    metadata = quota["metadata"]
-    if metadata["name"] != POOL_NAME:
-        return None
-    return _PoolQuota(shares_of(quota), str(metadata.get("creationTimestamp") or ""))

@@ -163,6 +163,16 @@ class Share(NamedTuple):
         """The amount that the namespace uses or may use, now or once the latest write takes effect."""
         return max(self.used, self.hard or 0, self.admitted or 0)
 
+    def joined(self, other: Share) -> Share:
+        """The greater amounts of the two, of those that there are."""
+        return Share(
+            max(self.used, other.used), _greater(self.hard, other.hard), _greater(self.admitted, other.admitted)
+        )
+
+
+def _greater(first: int | None, second: int | None) -> int | None:
+    return second if first is None or (second is not None and second > first) else first
+
 
 NOTHING = Share()
 
@@ -184,7 +194,7 @@ def strict_targets(key: str, capacity: int, shares: Mapping[str, Share]) -> Mapp
         return _in_proportion(key, capacity, shares)
     if _is_balanced(key, capacity, left, shares):
         return {namespace: share.hard or 0 for namespace, share in shares.items()}
-    grain = _grain(key)
+    grain = grain_of(key)
     part, rest = divmod(left // grain, len(shares))
     remainder = left - (part * len(shares) + rest) * grain
     targets = {
@@ -198,18 +208,18 @@ def strict_targets(key: str, capacity: int, shares: Mapping[str, Share]) -> Mapp
 def _is_balanced(key: str, capacity: int, left: int, shares: Mapping[str, Share]) -> bool:
     if sum(share.hard or 0 for share in shares.values()) != capacity:
         return False
-    part, grain = left // len(shares), _grain(key)
+    part, grain = left // len(shares), grain_of(key)
     enough = part // 2 if part >= 2 * grain else part // grain * grain
     return all(share.hard is not None and share.hard - share.used >= enough for share in shares.values())
 
 
 def _in_proportion(key: str, capacity: int, shares: Mapping[str, Share]) -> Mapping[str, int]:
     """Limits below what is used, which is more than the capacity: nothing is admitted until the use has fallen."""
-    used, grain = sum(share.used for share in shares.values()), _grain(key)
+    used, grain = sum(share.used for share in shares.values()), grain_of(key)
     return {namespace: share.used * capacity // used // grain * grain for namespace, share in shares.items()}
 
 
-def _grain(key: str) -> int:
+def grain_of(key: str) -> int:
     """The least amount of a key that is divided: an object, a byte, or a thousandth of a core."""
     return NANO // 1000 if key.endswith(".cpu") and not is_whole(key) else NANO
 

@@ -26,7 +26,7 @@ from controller.tenant.values_secret_step import SECRET_NAME as VALUES_SECRET
 from registry.application.kept_forms import NAME as KEPT_FORMS
 from registry.cluster.interface import APPLICATIONDEFINITIONS
 from registry.names import GROUP, NAMESPACE_PREFIX
-from registry.tenant.pool_quotas import POOL_NAME
+from registry.tenant.pool_quotas import POOL_NAME, WITNESS_NAME
 from registry.tenant.release_settings import ReleaseSettings
 from tenant_apiserver.certificates.cluster_secret import SECRET_NAME as SERVING_SECRET
 from tenant_apiserver.certificates.delegated_authentication import NAME, NAMESPACE
@@ -153,8 +153,8 @@ RIGHTS: Sequence[Right] = (
         group=_CORE,
         resources=["resourcequotas"],
         verbs=[*READ, "create", "patch", "delete"],
-        names=[QUOTA_NAME, POOL_NAME],
-        place=places.named(QUOTA_NAME, POOL_NAME),
+        names=[QUOTA_NAME, POOL_NAME, WITNESS_NAME],
+        place=places.named(QUOTA_NAME, POOL_NAME, WITNESS_NAME),
         why="`spec.resourceQuotas` of a Tenant, and its part of what its ancestors declare.",
         remains="Lift or tighten the quotas of tenants.",
     ),

@@ -125,7 +125,7 @@ def _quota_pools(given: _Dependencies, enforces_quotas: bool) -> QuotaPools:
     tree, quotas, queue = given.tenants.tree, given.tenants.pool_quotas, given.queue
     pools = TenantPools(tree)
     if not enforces_quotas:
-        return QuotaPools(pools=pools, quotas=quotas, first_limits=None)
+        return QuotaPools(pools=pools, quotas=quotas, first_limits=None, enqueue_after=queue.add_after)
     releases, root = given.tenants.releases.store, Key(ROOT.namespace, release_name(ROOT.name))
     first_limits = FirstLimits(
         tree=tree,
@@ -136,7 +136,7 @@ def _quota_pools(given: _Dependencies, enforces_quotas: bool) -> QuotaPools:
         root=lambda: releases.get(root),
         now=given.now,
     )
-    return QuotaPools(pools=pools, quotas=quotas, first_limits=first_limits)
+    return QuotaPools(pools=pools, quotas=quotas, first_limits=first_limits, enqueue_after=queue.add_after)
 
 
 def _follow_tenants(given: _Dependencies, namespaces: NamespaceEventHandler, pools: QuotaPools) -> PoolTreeHandler:

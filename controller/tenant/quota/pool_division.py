@@ -14,6 +14,8 @@ from registry.tenant.quota_pools import NOTHING, Pool, PoolMode, TenantPools, sh
 from registry.tenant.summary import TenantSummary
 
 Pools = Mapping[str, Pool]
+PoolDigests = Mapping[str, ObjectDigests]
+"""Of `tenant-pool` and `tenant-pool-witness`, by their names."""
 
 
 class PoolDivision:
@@ -46,17 +48,23 @@ class PoolDivision:
 
 
 async def write_pool_quota(
-    contents: ContentWriter, digests: ObjectDigests, tenant: TenantSummary, pools: Pools, amounts: Mapping[str, int]
+    contents: ContentWriter,
+    digests: ObjectDigests,
+    tenant: TenantSummary,
+    pools: Pools,
+    amounts: Mapping[str, int],
+    *,
+    name: str = POOL_NAME,
 ) -> None:
-    """Writes ResourceQuota `tenant-pool`, or deletes that of a Tenant without pools. Raises the cluster's StatusError,
+    """Writes the ResourceQuota `name`, or deletes that of a Tenant without pools. Raises the cluster's StatusError,
     and NotLeading."""
     if not pools:
-        await contents.remove(digests, tenant.namespace, POOL_NAME)
+        await contents.remove(digests, tenant.namespace, name)
         return
     hard = {key: amount_text(amount, pools[key].declared.text) for key, amount in amounts.items()}
 
     def render(current: Object | None) -> Object:
-        return render_quota(tenant.namespace, POOL_NAME, hard, current)
+        return render_quota(tenant.namespace, name, hard, current)
 
     await contents.ensure(digests, render, None)
 

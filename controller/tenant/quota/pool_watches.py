@@ -109,14 +109,24 @@ class PoolUseHandler:
     def on_change(self, namespace: str, before: Shares, after: Shares) -> None:
         tenant = self._tree.by_namespace(namespace)
         if self._mode() == "strict":
-            while self._waiting:
-                self._enqueue(self._waiting.pop())
+            self._enqueue_waiting()
         if tenant is None:
             return
         for member in self._concerned(tenant, before, after):
             owner = self._tree.by_namespace(member)
             if owner is not None:
                 self._enqueue(owner.key)
+
+    def on_witness_change(self, namespace: str, before: Shares, after: Shares) -> None:
+        """A listener of the PoolQuotas of the witnesses."""
+        self._enqueue_waiting()
+        tenant = self._tree.by_namespace(namespace)
+        if tenant is not None:
+            self._enqueue(tenant.key)
+
+    def _enqueue_waiting(self) -> None:
+        while self._waiting:
+            self._enqueue(self._waiting.pop())
 
     def _concerned(self, tenant: TenantSummary, before: Shares, after: Shares) -> Iterable[str]:
         found: dict[str, None] = {}

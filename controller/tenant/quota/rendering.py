@@ -13,7 +13,7 @@ from controller.tenant.managed_objects import ManagedKind
 from controller.tenant.quota.first_limits import QUOTA_READY
 from registry import quantity
 from registry.cluster.interface import LIMITRANGES, RESOURCEQUOTAS
-from registry.tenant.pool_quotas import POOL_NAME
+from registry.tenant.pool_quotas import POOL_NAME, WITNESS_NAME
 from registry.tenant.quota_keys import NANO, QuotaLimit, amount_text, canonical_key
 from registry.tenant.summary import TenantSummary
 
@@ -156,6 +156,12 @@ MANAGED_POOL_QUOTA = ManagedKind(
     normalize=_normalize_quota,
     selects=lambda namespace, name: name == POOL_NAME,
     # kube-apiserver writes the status with every object that it admits
+    is_busy=True,
+)
+MANAGED_WITNESS = ManagedKind(
+    resource=RESOURCEQUOTAS,
+    normalize=_normalize_quota,
+    selects=lambda namespace, name: name == WITNESS_NAME,
     is_busy=True,
 )
 MANAGED_LIMIT_RANGE = ManagedKind(

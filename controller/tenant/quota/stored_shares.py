@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from apiserver.meta.resource import Object
 from registry.cluster.interface import RESOURCEQUOTAS, ClusterClient
 from registry.cluster.object_store import key_of
-from registry.tenant.pool_quotas import POOL_NAME, PoolQuotas, Shares, shares_of
+from registry.tenant.pool_quotas import POOL_NAME, WITNESS_NAME, PoolQuotas, Shares, joined, shares_of
 from registry.tenant.quota_pools import NOTHING, Share
 
 _SECONDS = 1.0
@@ -22,16 +22,18 @@ class StoredShares:
     quota controller may still put the former limit into effect. It is read once an informer has seen a release.
     """
 
-    def __init__(self, cluster: ClusterClient, quotas: PoolQuotas) -> None:
+    def __init__(self, cluster: ClusterClient, quotas: PoolQuotas, witnesses: PoolQuotas) -> None:
         self._cluster = cluster
         self._quotas = quotas
+        self._witnesses = witnesses
         self._found: dict[str, Shares] | None = None
         self._read_at = 0.0
         self._changes = 0
         quotas.subscribe(self._on_change)
+        witnesses.subscribe(self._on_change)
 
     async def read(self) -> Mapping[str, Shares]:
-        """Raises the cluster's StatusError."""
+        """The greater amounts of the two ResourceQuotas of each namespace. Raises the cluster's StatusError."""
         now = asyncio.get_running_loop().time()
         if self._found is not None and now - self._read_at < _SECONDS:
             return self._found
@@ -39,9 +41,12 @@ class StoredShares:
         changes = self._changes
 
         def visit(quota: Object) -> None:
-            found[key_of(quota).namespace] = shares_of(quota)
+            namespace = key_of(quota).namespace
+            found[namespace] = joined(found.get(namespace, {}), shares_of(quota))
 
-        await self._cluster.each_list_item(RESOURCEQUOTAS, visit=visit, field_selector=f"metadata.name={POOL_NAME}")
+        # a limit is lowered in `tenant-pool` first, so that one that is moved meanwhile is seen at least once
+        for name in (WITNESS_NAME, POOL_NAME):
+            await self._cluster.each_list_item(RESOURCEQUOTAS, visit=visit, field_selector=f"metadata.name={name}")
         for namespace, shares in self._quotas.kept().items():
             found.setdefault(namespace, shares)
         # a list can be older than a change that has been seen meanwhile: no further event would tell
@@ -58,7 +63,8 @@ class StoredShares:
     def _on_change(self, namespace: str, before: Shares, after: Shares) -> None:
         self._changes += 1
         known = (self._found or {}).get(namespace, {})
-        if any(share.ceiling > after.get(key, NOTHING).ceiling for key, share in known.items()):
+        now = joined(self._quotas.of(namespace), self._witnesses.of(namespace))
+        if any(share.ceiling > now.get(key, NOTHING).ceiling for key, share in known.items()):
             self._found = None
 
 

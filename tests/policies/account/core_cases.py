@@ -165,13 +165,15 @@ def tenant_secrets() -> Iterator[AccountCase]:
 def named_contents() -> Iterator[AccountCase]:
     range_spec = {"spec": {"limits": [{"type": "Container", "default": {"cpu": "1"}}]}}
     gateway = {"spec": {"apex": "a.example.org"}}
-    yield case(RESOURCEQUOTAS, "a part of a pool", TENANT, "tenant-pool", new={"spec": {"hard": {"pods": "1"}}})
+    part = {"spec": {"hard": {"pods": "1"}}}
+    yield case(RESOURCEQUOTAS, "a part of a pool", TENANT, "tenant-pool", new=part)
+    yield case(RESOURCEQUOTAS, "the witness of a part", TENANT, "tenant-pool-witness", new=part)
     for kind, name, content in (
         (RESOURCEQUOTAS, "tenant-quota", {"spec": {"hard": {"cpu": "1"}}}),
         (LIMITRANGES, "tenant-range-limits", range_spec),
         (TENANTGATEWAYS, "cozystack", gateway),
     ):
-        names = "tenant-quota or tenant-pool" if kind is RESOURCEQUOTAS else name
+        names = "tenant-quota or tenant-pool or tenant-pool-witness" if kind is RESOURCEQUOTAS else name
         refusal = f"may write {kind.plural} only so: {names} in namespaces tenant-*"
         yield case(kind, "of a tenant", TENANT, name, new=content)
         yield case(kind, "another name", TENANT, "other", new=content, refusal=refusal)

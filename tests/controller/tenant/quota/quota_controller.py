@@ -6,7 +6,7 @@ from apiserver.meta.resource import Object
 from apiserver.patch.media_types import MERGE_PATCH
 from registry import quantity
 from registry.cluster.interface import RESOURCEQUOTAS
-from registry.tenant.pool_quotas import shares_of
+from registry.tenant.pool_quotas import POOL_NAME, shares_of
 from registry.tenant.quota_keys import NANO
 from tests.controller.tenant.tenant_world import World
 
@@ -39,11 +39,11 @@ class QuotaController:
 
     def may_be_used(self) -> int:
         """The Pods that all namespaces together have, or may have as soon as what was written takes effect."""
-        pools = [shares_of(each) for each in self._quotas() if each["metadata"]["name"] == "tenant-pool"]
+        pools = [shares_of(each) for each in self._quotas() if each["metadata"]["name"] == POOL_NAME]
         return sum(each["pods"].ceiling for each in pools if "pods" in each) // NANO
 
-    def hard(self, namespace: str) -> Object:
-        hard: Object = self._world.content(RESOURCEQUOTAS, namespace, "tenant-pool")["spec"]["hard"]
+    def hard(self, namespace: str, name: str = POOL_NAME) -> Object:
+        hard: Object = self._world.content(RESOURCEQUOTAS, namespace, name)["spec"]["hard"]
         return hard
 
     def _quotas(self, namespace: str = "") -> list[Object]:

@@ -8,6 +8,7 @@ import pytest
 
 from apiserver.meta.resource import Key
 from registry.cluster.interface import CONFIGMAPS, LIMITRANGES, RESOURCEQUOTAS, ClusterResource
+from registry.tenant.pool_quotas import WITNESS_NAME
 from tests.controller.tenant.quota.quota_controller import QuotaController
 from tests.controller.tenant.tenant_world import World
 from tests.virtual_time import virtual
@@ -108,11 +109,21 @@ async def test_a_strict_pool_is_divided_and_moves_what_is_left_to_who_needs_it()
         assert (quotas.hard(ALPHA), quotas.hard(BETA)) == ({"pods": "5"}, {"pods": "5"})
         assert await quotas.use(ALPHA, 5)
         await world.settle()
-        # beta gives, and alpha gets it only after the quota controller has seen that
+        # beta gives, and alpha gets it only after the quota controller has seen that in both quotas of beta
         assert (quotas.hard(ALPHA), quotas.hard(BETA)) == ({"pods": "5"}, {"pods": "2"})
+        assert quotas.hard(BETA, WITNESS_NAME) == {"pods": "5"}
+        await quotas.sync(BETA)
+        await world.settle()
+        assert quotas.hard(BETA, WITNESS_NAME) == {"pods": "2"}
+        assert quotas.hard(ALPHA) == {"pods": "5"}
         await quotas.sync(BETA)
         await world.settle()
         assert (quotas.hard(ALPHA), quotas.hard(BETA)) == ({"pods": "8"}, {"pods": "2"})
+        await quotas.sync(ALPHA)
+        await world.settle()
+        assert quotas.hard(ALPHA, WITNESS_NAME) == {"pods": "8"}
+        await quotas.sync(ALPHA)
+        await world.settle()
         writes = world.writer.writes
         await world.reconcile_all()
         assert world.writer.writes == writes
@@ -207,9 +218,11 @@ async def test_the_mode_can_be_changed() -> None:
             await quotas.sync()
         await world.settle()
         assert (quotas.hard(ALPHA), quotas.hard(BETA)) == ({"pods": "5"}, {"pods": "5"})
+        assert quotas.hard(BETA, WITNESS_NAME) == {"pods": "5"}
         world.configure()
         await world.settle()
         assert (quotas.hard(ALPHA), quotas.hard(BETA)) == ({"pods": "10"}, {"pods": "10"})
+        assert world.cluster.peek(RESOURCEQUOTAS, BETA, WITNESS_NAME) is None
 
 
 @virtual
