@@ -130,7 +130,7 @@ def test_foreign_fields_of_the_stored_object_survive_every_write(cluster: E2eClu
     }
     client.request("PATCH", helmrelease_path(name), foreign, content_type=MERGE).expect(200)
 
-    def assert_preserved() -> None:
+    def assert_preserved(theirs: Object) -> None:
         stored = client.get(helmrelease_path(name)).expect(200)
         metadata, spec = stored["metadata"], stored["spec"]
         assert foreign["metadata"]["labels"].items() <= metadata["labels"].items()
@@ -138,15 +138,19 @@ def test_foreign_fields_of_the_stored_object_survive_every_write(cluster: E2eClu
         assert sorted(metadata["finalizers"]) == sorted(foreign["metadata"]["finalizers"])
         assert [owner["name"] for owner in metadata["ownerReferences"]] == [ROOT]
         assert (spec["suspend"], spec["maxHistory"]) == (True, 9)
-        assert (spec["values"]["theirs"], spec["values"]["_cluster"]) == ({"deep": [1]}, "x")
+        assert {key: spec["values"].get(key) for key in ("theirs", "_cluster")} == theirs
 
+    whole: Object = {"theirs": {"deep": [1]}, "_cluster": "x"}
     try:
         for write in (_put, _merge, _json, _apply, _label):
             write(cluster, tenants, name)
-            assert_preserved()
+            assert_preserved(whole)
         assert tenants.get(name)["spec"]["seaweedfs"] is True
+        # a caller who removes all that is shown removes the values of others among it, and nothing that is hidden
+        patch(cluster, name, [{"op": "remove", "path": "/spec"}], JSON_PATCH).expect(200)
+        assert_preserved({"theirs": None, "_cluster": "x"})
         assert client.request("DELETE", tenants_path(ROOT, name)).status in (200, 202)
-        assert_preserved()
+        assert_preserved({"theirs": None, "_cluster": "x"})
     finally:
         body = {"metadata": {"finalizers": None}}
         client.request("PATCH", helmrelease_path(name), body, content_type=MERGE)
