@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import orjson
 
 from benchmarks import load, objects
-from benchmarks.client import Connection
+from benchmarks.client import Connection, UnexpectedStatus
 from benchmarks.measurements import Measurement
 from benchmarks.targets.sides import MERGE_PATCH, Side, measure_cost
 
@@ -23,6 +23,7 @@ _OPENING = 64
 _CHANGED = 16
 _SILENT_SECONDS = 3.0
 _POLL_SECONDS = 0.02
+_ATTEMPTS = 20
 _TIMEOUT_SECONDS = 10.0
 
 
@@ -92,12 +93,24 @@ async def send_changes(side: Side, changes: Sequence[str], rate: int) -> SentCha
         path = f"{side.collection}/{objects.name('b', number % _CHANGED)}"
         body = {"metadata": {"annotations": {_ANNOTATION: changes[number]}}}
         sent[changes[number]] = time.perf_counter()
-        await connection.call("PATCH", path, body, content_type=MERGE_PATCH)
+        await _patch(connection, path, body)
 
     async with load.connected(side.user, _WRITERS) as connections:
         start = time.perf_counter()
         await load.distribute(connections, change, range(len(changes)))
     return SentChanges(sent, max(0.0, sent[changes[-1]] - start - (len(changes) - 1) / rate))
+
+
+async def _patch(connection: Connection, path: str, body: object) -> None:
+    """Sends it again after a conflict with a write of controllers, which cozystack-api answers with 500."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            await connection.call("PATCH", path, body, content_type=MERGE_PATCH)
+        except UnexpectedStatus as error:
+            if error.status not in (409, 500) or attempt == _ATTEMPTS - 1:
+                raise
+        else:
+            return
 
 
 def delays(sent: Mapping[str, float], arrived: Mapping[bytes, Sequence[float]]) -> Sequence[float]:

@@ -30,6 +30,7 @@ from apiserver.meta.resource import Key
 from apiserver.metrics import Metrics
 from apiserver.request.bytes_in_flight import BytesInFlight
 from apiserver.server import listener as serving
+from apiserver.server.aggregator_probes import AggregatorProbes
 from apiserver.server.app import Api, Responder, build_app
 from apiserver.server.event_loop_lag import EventLoopLag
 from apiserver.server.healthz import READINESS, HealthChecks
@@ -135,6 +136,7 @@ def _api(
         endpoints=groups.endpoints,
         responders=(
             partial(health.respond, authorizer=authorizer),
+            AggregatorProbes(metrics.registry, discovery.paths).respond,
             discovery.respond,
             openapi.respond,
             version.respond,

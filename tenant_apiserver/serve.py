@@ -268,7 +268,7 @@ class _Server:
         )
         informers = (*self._tenants.informers, *self._admission.informers, self._configmap)
         add_checks(process, informers)
-        export_state(process, tls, self._tenants.cache, informers)
+        export_state(process, tls, self._tenants, informers)
         add_config_check(process, self._settings_file)
         add_package_check(process, self._sources)
         add_publishing_check(process, self._controllers.publishing)

@@ -1,16 +1,16 @@
-"""Metrics of what alerts are about and no other metric tells: health checks, Tenants by condition, the certificate, and
-the age of what the caches contain."""
+"""Metrics of what alerts are about and no other metric tells: health checks, Tenants by condition, the certificate, the
+age of what the caches contain, and the handlers of events that have failed."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from sys import intern
 
 import orjson
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from apiserver.encoding.encoded_object import CachedObject
@@ -22,17 +22,19 @@ from apiserver.tls.server_context import ServerTls
 from registry.cluster.informer import Informer
 from registry.tenant.readiness import READY
 from tenant_apiserver.process import Process
+from tenant_apiserver.wiring.tenant_api import TenantApi
 
 
-def export_state(process: Process, tls: ServerTls, tenants: WatchCache, informers: Sequence[Informer]) -> None:
-    """Adds the metrics to those of the process. Called before `tenants` has objects."""
-    counts = TenantCounts(tenants)
+def export_state(process: Process, tls: ServerTls, tenants: TenantApi, informers: Sequence[Informer]) -> None:
+    """Adds the metrics to those of the process. Called before the cache of `tenants` has objects."""
+    counts = TenantCounts(tenants.cache)
     StateCollector(
         process.metrics.registry,
         health=process.health,
         certificate=lambda: tls.certificate,
         tenants=counts,
         informers=informers,
+        failures=tenants.release_events.failures,
     )
 
 
@@ -70,7 +72,7 @@ def _ready(obj: CachedObject) -> tuple[str, str]:
 
 
 class StateCollector(Collector):
-    """Everything is read when the metrics are. `certificate` returns PEM."""
+    """Everything is read when the metrics are. `certificate` returns PEM; `failures` are counts by handler."""
 
     def __init__(
         self,
@@ -80,20 +82,23 @@ class StateCollector(Collector):
         certificate: Callable[[], bytes],
         tenants: TenantCounts,
         informers: Sequence[Informer],
+        failures: Mapping[str, int],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._health = health
         self._certificate = certificate
         self._tenants = tenants
         self._informers = informers
+        self._failures = failures
         self._clock = clock
         registry.register(self)
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         yield self._healthchecks()
         yield self._expiry()
         yield self._conditions()
         yield self._ages()
+        yield self._failed_handlers()
 
     def _healthchecks(self) -> GaugeMetricFamily:
         found = GaugeMetricFamily(
@@ -136,4 +141,14 @@ class StateCollector(Collector):
                 ages[resource] = max(now - each.heard_at, ages.get(resource, 0.0))
         for resource, age in ages.items():
             found.add_metric([resource], age)
+        return found
+
+    def _failed_handlers(self) -> CounterMetricFamily:
+        found = CounterMetricFamily(
+            "tenant_apiserver_event_handler_failures",
+            "Events of HelmReleases that a handler has not processed, because of a bug.",
+            labels=["handler"],
+        )
+        for handler, count in self._failures.items():
+            found.add_metric([handler], count)
         return found

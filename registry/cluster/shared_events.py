@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import overload
 
 from apiserver.cooperative import iterate_cooperatively
@@ -11,6 +13,9 @@ from apiserver.meta.resource import Object
 from registry.cluster.event_handlers import EventHandler
 from registry.cluster.object_store import key_of
 
+_logger = logging.getLogger(__name__)
+_PROBLEM = "a handler of %s has failed, and may have missed %s"
+
 
 class SharedEvents(EventHandler):
     """For objects of namespaces. `concerned` is pure and returns the names of the subscribers that an object concerns.
@@ -18,16 +23,26 @@ class SharedEvents(EventHandler):
     A subscriber sees what it would see of an informer with a selector of its own, from one watch and one decoded copy
     of each object: an object that no longer concerns it is deleted for it, in its new state. Versions of objects that
     do not concern it reach it with the next bookmark.
+
+    A handler that raises, which is a bug, does not keep the others from what concerns them. It gets the next event as
+    if nothing had happened; `failures` and the log tell that it may have missed one.
     """
 
     def __init__(self, concerned: Callable[[Object], Sequence[str]]) -> None:
         self._concerned = concerned
         self._handlers: dict[str, list[EventHandler]] = {}
         self._names: dict[tuple[str, str], Sequence[str]] = {}
+        self._failures: Counter[str] = Counter()
+
+    @property
+    def failures(self) -> Mapping[str, int]:
+        """How often a handler has raised, by the name of the subscriber."""
+        return self._failures
 
     def subscribe(self, name: str, handler: EventHandler) -> None:
         """Adds a handler, before the informer runs."""
         self._handlers.setdefault(name, []).append(handler)
+        self._failures[name] += 0
 
     async def replace(self, items: Sequence[Object], rv: int) -> None:
         places: dict[str, list[int]] = {name: [] for name in self._handlers}
@@ -42,7 +57,10 @@ class SharedEvents(EventHandler):
         self._names = found
         for name, handlers in self._handlers.items():
             for handler in handlers:
-                await handler.replace(_Selected(items, places[name]), rv)
+                try:
+                    await handler.replace(_Selected(items, places[name]), rv)
+                except Exception:
+                    self._failed(name, "a list")
 
     def apply(self, type: str, obj: Object, rv: int) -> None:
         metadata, names = obj["metadata"], self._concerned(obj)
@@ -61,23 +79,41 @@ class SharedEvents(EventHandler):
         for name in names:
             if name in self._handlers:
                 for handler in self._handlers[name]:
-                    handler.apply(type, obj, rv)
+                    try:
+                        handler.apply(type, obj, rv)
+                    except Exception:
+                        self._failed(name, _event(type, obj))
 
     def _tell(self, names: Sequence[str], type: str, obj: Object, rv: int) -> None:
         for name in names:
             for handler in self._handlers.get(name, ()):
-                handler.apply(type, obj, rv)
+                try:
+                    handler.apply(type, obj, rv)
+                except Exception:
+                    self._failed(name, _event(type, obj))
 
     def bookmark(self, rv: int) -> None:
-        for handler in self._all():
-            handler.bookmark(rv)
+        self._each("a bookmark", lambda handler: handler.bookmark(rv))
 
     def set_cluster_error(self, error: StatusError | None) -> None:
-        for handler in self._all():
-            handler.set_cluster_error(error)
+        self._each("the state of the cluster", lambda handler: handler.set_cluster_error(error))
 
-    def _all(self) -> Iterator[EventHandler]:
-        return (handler for handlers in self._handlers.values() for handler in handlers)
+    def _each(self, what: str, call: Callable[[EventHandler], None]) -> None:
+        for name, handlers in self._handlers.items():
+            for handler in handlers:
+                try:
+                    call(handler)
+                except Exception:
+                    self._failed(name, what)
+
+    def _failed(self, name: str, what: str) -> None:
+        """Called in an exception handler."""
+        self._failures[name] += 1
+        _logger.exception(_PROBLEM, name, what)
+
+
+def _event(type: str, obj: Object) -> str:
+    return f"{type} of {obj['metadata']['namespace']}/{obj['metadata']['name']}"
 
 
 class _Selected(Sequence[Object]):

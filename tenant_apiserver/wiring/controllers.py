@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from prometheus_client import Gauge
+
 from apiserver.meta.resource import Key, Object
 from apiserver.metrics import Metrics
 from controller.platform.package import PACKAGES
@@ -110,6 +112,8 @@ class Controllers:
             context.applications.leads = lambda: self.leads
         self._manager = ControllerManager(controllers=[*controllers, *others], elector=self._elector)
         self._idle = not controllers
+        if self._elector is not None and not self._idle:
+            _export_leadership(context.metrics, self._elector)
         self._chosen = frozenset(chosen)
 
     @property
@@ -243,3 +247,14 @@ def root_controller(context: ControllerContext, writer: ClusterWriter, queues: W
 def _elector(cluster: ClusterClient, gate: LeaseGate, namespace: str) -> LeaderElector:
     candidate = Candidate(identity=new_identity(), namespace=namespace, name=LEASE)
     return LeaderElector(cluster=cluster, gate=gate, candidate=candidate)
+
+
+def _export_leadership(metrics: Metrics, elector: LeaderElector) -> None:
+    """The metric of Kubernetes' own components (k8s.io/component-base), from the start on."""
+    found = Gauge(
+        "leader_election_master_status",
+        "1 if this replica leads, and 0 if it would take over.",
+        ["name"],
+        registry=metrics.registry,
+    )
+    found.labels(LEASE).set_function(lambda: float(elector.is_leader))

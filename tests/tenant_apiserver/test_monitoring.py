@@ -18,7 +18,7 @@ COMPONENT = ROOT / "manifests" / "components" / "monitoring"
 PAGE = (ROOT / "docs" / "monitoring.md").read_text()
 RULES = yaml.safe_load((COMPONENT / "prometheusrule.yaml").read_text())["spec"]
 ALERTS = {each["alert"]: each for group in RULES["groups"] for each in group["rules"]}
-JOB = 'job="tenant-apiserver",pod="a"'
+JOB, OTHER = 'job="tenant-apiserver",pod="a"', 'job="tenant-apiserver",pod="b"'
 DAY = 86400
 CASES: dict[str, tuple[dict[str, str], dict[str, str], str, dict[str, str]]] = {
     "TenantAPIServerDown": (
@@ -38,6 +38,15 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str], str, dict[str, str]]] = {
         {f'kubernetes_healthcheck{{{JOB},type="readyz",name="cluster"}}': "1x60"},
         "cluster",
         {"job": "tenant-apiserver", "pod": "a", "type": "readyz", "name": "cluster"},
+    ),
+    "TenantAPIServerNotRegistered": (
+        {f'apiserver_aggregator_probe_timestamp_seconds{{{JOB},group="apps.cozystack.io"}}': "0+60x30 1800x60"},
+        {
+            f'apiserver_aggregator_probe_timestamp_seconds{{{JOB},group="apps.cozystack.io"}}': "0+60x60",
+            f'apiserver_aggregator_probe_timestamp_seconds{{{OTHER},group="apps.cozystack.io"}}': "7x60",
+        },
+        "apps.cozystack.io for 35m 0s",
+        {"group": "apps.cozystack.io"},
     ),
     "TenantAPIServerErrors": (
         {
@@ -92,6 +101,36 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str], str, dict[str, str]]] = {
         {f"tenant_apiserver_certificate_expiration_timestamp_seconds{{{JOB}}}": f"{10 * DAY}x120"},
         "in 1.038 days",
         {"pod": "a"},
+    ),
+    "TenantControllersWithoutLeader": (
+        {
+            f'leader_election_master_status{{{JOB},name="tenant-apiserver"}}': "0x60",
+            'leader_election_master_status{job="tenant-apiserver",pod="b",name="tenant-apiserver"}': "0x60",
+        },
+        {
+            f'leader_election_master_status{{{JOB},name="tenant-apiserver"}}': "0x60",
+            'leader_election_master_status{job="tenant-apiserver",pod="b",name="tenant-apiserver"}': "1x60",
+        },
+        "No replica holds the Lease tenant-apiserver",
+        {"name": "tenant-apiserver"},
+    ),
+    "TenantControllersWithTwoLeaders": (
+        {
+            f'leader_election_master_status{{{JOB},name="tenant-apiserver"}}': "1x60",
+            'leader_election_master_status{job="tenant-apiserver",pod="b",name="tenant-apiserver"}': "1x60",
+        },
+        {
+            f'leader_election_master_status{{{JOB},name="tenant-apiserver"}}': "1x63 0x60",
+            'leader_election_master_status{job="tenant-apiserver",pod="b",name="tenant-apiserver"}': "0x63 1x60",
+        },
+        "2 replicas",
+        {"name": "tenant-apiserver"},
+    ),
+    "TenantAPIServerHandlerFails": (
+        {f'tenant_apiserver_event_handler_failures_total{{{JOB},handler="tenants"}}': "0x55 3x60"},
+        {f'tenant_apiserver_event_handler_failures_total{{{JOB},handler="tenants"}}': "3x60"},
+        "Handler tenants",
+        {"pod": "a", "handler": "tenants"},
     ),
     "TenantsNotReady": (
         {

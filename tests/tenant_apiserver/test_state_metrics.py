@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -34,10 +34,14 @@ def cache() -> WatchCache:
 
 
 def scrape(
-    cache: WatchCache, health: HealthChecks | None = None, informers: Sequence[Informer] = (), now: float = 0.0
+    cache: WatchCache,
+    health: HealthChecks | None = None,
+    informers: Sequence[Informer] = (),
+    failures: Mapping[str, int] | None = None,
+    now: float = 0.0,
 ) -> Scrape:
     registry = CollectorRegistry()
-    return Scrape(registry, TenantCounts(cache), health or HealthChecks(), informers, now)
+    return Scrape(registry, TenantCounts(cache), health or HealthChecks(), informers, failures or {}, now)
 
 
 class Scrape:
@@ -47,6 +51,7 @@ class Scrape:
         counts: TenantCounts,
         health: HealthChecks,
         informers: Sequence[Informer],
+        failures: Mapping[str, int],
         now: float,
     ) -> None:
         self._registry = registry
@@ -56,6 +61,7 @@ class Scrape:
             certificate=lambda: CERTIFICATE,
             tenants=counts,
             informers=informers,
+            failures=failures,
             clock=lambda: now,
         )
 
@@ -114,3 +120,13 @@ def test_the_age_is_that_of_the_oldest_informer_of_a_resource(cache: WatchCache)
         informer.heard_at = heard_at
     found = scrape(cache, informers=informers, now=100.0).samples("tenant_apiserver_informer_age_seconds")
     assert found == {'{resource="helmreleases.helm.toolkit.fluxcd.io"} 60.0'}
+
+
+def test_a_handler_counts_its_failures_from_the_start(cache: WatchCache) -> None:
+    failures = {"tenants": 0, "modules": 0}
+    scraped = scrape(cache, failures=failures)
+    failures["modules"] += 2
+    assert scraped.samples("tenant_apiserver_event_handler_failures_total") == {
+        '{handler="tenants"} 0.0',
+        '{handler="modules"} 2.0',
+    }

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
+from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 from registry.cluster.event_handlers import ProjectionByNamespace
 from registry.cluster.object_store import EncodedObjects, encode_without_managed_fields
@@ -73,3 +76,50 @@ async def test_an_object_that_passes_from_one_handler_to_another_is_deleted_for_
     events.apply("DELETED", labelled("a", 3), 3)
     assert (blue.told[-1], blue.found) == (("DELETED", 3), {})
     assert len(red.told) == 2
+
+
+class Failing(Versions):
+    """A handler with a bug, as long as it is `broken`."""
+
+    broken = True
+
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
+        self._fail()
+        await super().replace(items, rv)
+
+    def apply(self, type: str, obj: Object, rv: int) -> None:
+        self._fail()
+        super().apply(type, obj, rv)
+
+    def bookmark(self, rv: int) -> None:
+        self._fail()
+        super().bookmark(rv)
+
+    def set_cluster_error(self, error: StatusError | None) -> None:
+        self._fail()
+
+    def _fail(self) -> None:
+        if self.broken:
+            raise RuntimeError("a bug")
+
+
+async def test_a_handler_that_raises_keeps_nothing_from_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    events, failing, blue = SharedEvents(kinds), Failing(), Versions()
+    events.subscribe("red", failing)
+    events.subscribe("blue", blue)
+    await events.replace([labelled("a", 1, "red", "blue")], 1)
+    events.apply("MODIFIED", labelled("a", 2, "red", "blue"), 2)
+    events.apply("DELETED", labelled("a", 3, "red", "blue"), 3)
+    events.apply("ADDED", labelled("b", 4, "red", "blue"), 4)
+    events.bookmark(5)
+    events.set_cluster_error(None)
+    assert blue.told == [("MODIFIED", 2), ("DELETED", 3), ("ADDED", 4), ("BOOKMARK", 5)]
+    assert blue.found == {"b": "4"}
+    # the log names the subscriber and the object, with the traceback
+    assert events.failures == {"red": 6, "blue": 0}
+    assert "a handler of red has failed, and may have missed MODIFIED of n/a" in caplog.text
+    assert "RuntimeError: a bug" in caplog.text
+    # and it gets what comes next
+    failing.broken = False
+    events.apply("MODIFIED", labelled("b", 6, "red", "blue"), 6)
+    assert failing.found == {"b": "6"}
