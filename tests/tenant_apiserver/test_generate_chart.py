@@ -222,6 +222,38 @@ def test_an_unknown_value_is_rejected(key: str, tmp_path: Path) -> None:
     assert "additional properties" in rejected.stderr
 
 
+_ON = ["registration", "controllers", "rootHost", "tenantRoles", "tenantsVisible"]
+_GROUPS = ["image", "prerequisites", "prerequisites.crd", "policies", "policies.hostnames", "monitoring"]
+
+
+@pytest.mark.parametrize("path", [*_ON, *_GROUPS, "monitoring.enabled", "monitoring.namespace"])
+def test_a_null_neither_turns_off_what_is_on_nor_ends_in_an_error_of_a_template(path: str, tmp_path: Path) -> None:
+    """Helm takes null for a value that is to be removed, whatever its default."""
+    rejected = template(tmp_path, f"{path}=null")
+    assert rejected.returncode != 0
+    assert f"missing property '{path.rpartition('.')[2]}'" in rejected.stderr
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("image.tag", "1.0\n"),
+        ("image.tag", "a" * 129),
+        ("monitoring.namespace", "a" * 64),
+        ("monitoring.namespace", "Monitoring"),
+        ("rootHost", "example.org/path"),
+        ("rootHost", "$(HOME)"),
+        ("rootHost", "a" * 255),
+    ],
+)
+def test_a_name_that_kubernetes_would_refuse_is_refused_before_anything_is_written(
+    path: str, value: str, tmp_path: Path
+) -> None:
+    rejected = template(tmp_path, f"{path}={json.dumps(value)}")
+    assert rejected.returncode != 0
+    assert "schema" in rejected.stderr
+
+
 def test_prometheus_gets_the_right_and_the_ca_that_fit_the_values(tmp_path: Path) -> None:
     for mode, secret in (("register", "tenant-apiserver-serving-cert"), ("cert-manager", "tenant-apiserver-tls")):
         values = ("monitoring.enabled=true", 'monitoring.namespace="metrics"', f'registration="{mode}"')

@@ -205,3 +205,50 @@ def test_what_an_application_owns_is_deleted_with_it(
     client.request("POST", owned, configmap).expect(201)
     client.request("DELETE", f"{path}/{unique}").expect(200)
     embedded.wait_until("the ConfigMap is deleted", lambda: client.get(f"{owned}/{unique}").status == 404)
+
+
+def test_values_that_nest_too_deeply_are_an_error_of_the_client_and_can_be_replaced(
+    applications: Applications, cluster: E2eCluster, own: Object, unique: str
+) -> None:
+    """Another client has written them to the HelmRelease: kube-apiserver accepts ten thousand levels."""
+    if isinstance(cluster, EmbeddedCluster):
+        pytest.skip("the embedded cluster stores 128 levels")
+    client, name, levels = cluster.client(), "deep", 300
+    collection = applications.path(own["spec"]["application"]["plural"])
+    applications.put_definition(own)
+    cluster.wait_until_served(collection)
+    body = {"metadata": {"name": name}, "spec": {"replicas": 3}}
+    created = client.request("POST", collection, body).expect(201)
+    deep = '{"spec":{"values":{"deep":' + '{"a":' * levels + "1" + "}" * levels + "}}}"
+    client.request("PATCH", f"{RELEASES}/{unique}-{name}", deep, content_type=MERGE).expect(200)
+    path = f"{collection}/{name}"
+    version = created["metadata"]["resourceVersion"]
+    cluster.wait_until(
+        "the change is seen", lambda: client.get(path).expect(200)["metadata"]["resourceVersion"] != version
+    )
+    typed = {"apiVersion": created["apiVersion"], "kind": created["kind"], **body}
+    force = {"fieldManager": "x", "force": "true"}
+    answers = {
+        "list": client.get(collection),
+        "get": client.get(path),
+        "replace by what was read": client.request("PUT", path, client.get(path).content),
+        "a label": client.request("PATCH", path, {"metadata": {"labels": {"a": "b"}}}, content_type=MERGE),
+        "another value": client.request("PATCH", path, {"spec": {"replicas": 4}}, content_type=MERGE),
+        "JSON patch": client.request(
+            "PATCH", path, [{"op": "add", "path": "/spec/x", "value": 1}], content_type="application/json-patch+json"
+        ),
+        "apply": client.request("PATCH", path, typed, query=force, content_type=APPLY),
+        "replace": client.request("PUT", path, typed),
+    }
+    found = {each: (answer.status, answer.content[:300]) for each, answer in answers.items()}
+    assert {each: status for each, (status, _) in found.items()} == {
+        "list": 200,
+        "get": 200,
+        "replace by what was read": 400,
+        "a label": 422,
+        "another value": 422,
+        "JSON patch": 422,
+        "apply": 400,
+        "replace": 200,
+    }, found
+    client.request("DELETE", path).expect(200)
