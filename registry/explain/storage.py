@@ -22,7 +22,7 @@ from registry.explain.sight import Sight
 from registry.explain.subject import ExplainedSubject, parse_subject
 from registry.explain.types import explanation_resource
 
-_ACCOUNT = "system:serviceaccount:"
+_ACCOUNT, _NODE, _ANONYMOUS = "system:serviceaccount:", "system:node:", "system:anonymous"
 _REVIEWS_GROUP, _REVIEWS = "authorization.k8s.io", "subjectaccessreviews"
 
 
@@ -59,7 +59,7 @@ class Explainer:
             # whoever may create these learns the same from kube-apiserver
             review = AccessAttributes(user=user, verb="create", group=_REVIEWS_GROUP, version="v1", resource=_REVIEWS)
             await sight.require(review)
-            user = User(name=subject.name, groups=_groups_of(subject.name))
+            user = User(name=subject.name, groups=groups_of(subject.name))
         return explain_user(await read_user(self.sources, sight, known, user), str(subject))
 
     async def _explain_readers(self, sight: Sight, known: KnownTenant, about: str) -> Object:
@@ -98,9 +98,13 @@ class TenantExplain(rest.Getter):
         return encode(self._resource, await self._explainer.explain(context.user, tenant, subject))
 
 
-def _groups_of(name: str) -> tuple[str, ...]:
+def groups_of(name: str) -> tuple[str, ...]:
     """The groups that every user of this name has."""
-    if name.startswith(_ACCOUNT):
-        namespace = name.removeprefix(_ACCOUNT).partition(":")[0]
+    if name == _ANONYMOUS:
+        return ("system:unauthenticated",)
+    if name.startswith(_NODE):
+        return ("system:nodes", "system:authenticated")
+    namespace, _, account = name.removeprefix(_ACCOUNT).partition(":")
+    if name.startswith(_ACCOUNT) and namespace and account and ":" not in account:
         return ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
     return ("system:authenticated",)

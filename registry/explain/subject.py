@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 from apiserver.meta.errors import BadRequest
-from registry.names import MAX_HOST, canonical_host
+from registry.names import MAX_HOST, canonical_host, host_errors
 
 SubjectKind = Literal["tenant", "host", "route", "namespace", "user", "who-can-see"]
 _MAX_NAME = 253
 _MAX_USER = 1024
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _FORMS = "tenant, host/NAME, route/NAMESPACE/NAME, namespace/NAME, user/NAME or who-can-see"
 
 
@@ -34,9 +37,9 @@ def parse_subject(about: str) -> ExplainedSubject:
             return ExplainedSubject("tenant")
         case "who-can-see" if not rest:
             return ExplainedSubject("who-can-see")
-        case "host" if 0 < len(rest) <= MAX_HOST + 2 and "/" not in rest and canonical_host(rest):
+        case "host" if 0 < len(rest) <= MAX_HOST + 2 and not host_errors(canonical_host(rest).removeprefix("*.")):
             return ExplainedSubject("host", canonical_host(rest))
-        case "user" if 0 < len(rest) <= _MAX_USER:
+        case "user" if 0 < len(rest) <= _MAX_USER and not _CONTROL.search(rest):
             return ExplainedSubject("user", rest)
         case "namespace" if _is_name(rest):
             return ExplainedSubject("namespace", rest)
@@ -48,4 +51,5 @@ def parse_subject(about: str) -> ExplainedSubject:
 
 
 def _is_name(text: str) -> bool:
-    return 0 < len(text) <= _MAX_NAME and text not in (".", "..") and "/" not in text and "%" not in text
+    """True for a DNS subdomain, which the names of Namespaces and routes are."""
+    return len(text) <= _MAX_NAME and _SUBDOMAIN.fullmatch(text) is not None

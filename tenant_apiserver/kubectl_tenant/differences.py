@@ -9,7 +9,7 @@ from typing import Any
 
 from apiserver.encoding.list_formats import to_yaml
 from apiserver.meta.resource import Object
-from tenant_apiserver.kubectl_tenant.tables import coloured
+from tenant_apiserver.kubectl_tenant.tables import coloured, printable
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -23,7 +23,7 @@ def has_differences(answer: Object) -> bool:
 def render_differences(answer: Object, *, colour: bool = False) -> str:
     """Empty if nothing differs."""
     status = answer.get("status") or {}
-    lines = [line for change in status.get("changes") or () for line in _diff(change)]
+    lines = [printable(line) for change in status.get("changes") or () for line in _diff(change)]
     if colour:
         lines = [_painted(line) for line in lines]
     return "".join(f"{line}\n" for line in lines)
@@ -33,7 +33,7 @@ def render_notes(answer: Object) -> str:
     """Notes for stderr: the number of hidden objects, the problems that keep an object from being written, and that
     there are more tenants below."""
     status = answer.get("status") or {}
-    notes = [str(each) for each in status.get("problems") or ()]
+    notes = [printable(str(each)) for each in status.get("problems") or ()]
     if hidden := status.get("hidden"):
         objects = "1 object" if hidden == 1 else f"{hidden} objects"
         notes.append(f"{objects} that you may not see would change, too")

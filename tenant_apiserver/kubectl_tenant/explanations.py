@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.meta.resource import Object
-from tenant_apiserver.kubectl_tenant.tables import coloured, table
+from tenant_apiserver.kubectl_tenant.tables import coloured, printable, table
 
 _MARKS = {"True": "✓", "False": "✗", "Unknown": "?"}
 _HIDDEN = "an object that you may not see"
@@ -19,19 +19,19 @@ def render_explanation(answer: Object, *, wide: bool = False, colour: bool = Fal
     """The verdict, and below it the chain. Rules of facts that are as they should be are only shown if `wide`,
     and so are messages, except that of a condition that is not True and does not count."""
     verdict = str(answer["verdict"])
-    lines = [f"{_mark(verdict, colour)} {answer['summary']}", ""]
+    lines = [f"{_mark(verdict, colour)} {printable(str(answer['summary']))}", ""]
     for fact in answer.get("facts") or ():
         status = str(fact["status"])
-        value = str(fact.get("value") or "")
-        message = str(fact.get("message") or "")
-        lines.append(f"{_mark(status, colour)} {_place(fact['object'])}{f': {value}' if value else ''}")
+        value = printable(str(fact.get("value") or ""))
+        message = printable(str(fact.get("message") or ""))
+        lines.append(f"{_mark(status, colour)} {printable(_place(fact['object']))}{f': {value}' if value else ''}")
         if message and (wide or status != "True" or value in ("False", "Unknown")):
-            reason = f"{fact['reason']}: " if fact.get("reason") else ""
+            reason = f"{printable(str(fact['reason']))}: " if fact.get("reason") else ""
             lines.append(f"    {reason}{message}")
         if wide or status != "True":
             lines.append(f"    {fact['rule']} (docs/{fact['link']})")
         if fact.get("remedy"):
-            lines.append(f"    → {fact['remedy']}")
+            lines.append(f"    → {printable(str(fact['remedy']))}")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -46,7 +46,7 @@ def render_readers(answer: Object) -> str:
         for reader in str(each.get("value") or "").split(", "):
             rows.append((reader, subject["kind"], subject.get("namespace") or "", subject["name"]))
     notes = [
-        f"{each['value']}: {each['rule']}\n"
+        f"{printable(str(each['value']))}: {each['rule']}\n"
         for each in answer.get("facts") or ()
         if each["object"].get("field") != "subjects" and each.get("value")
     ]

@@ -9,9 +9,17 @@ _COLOURS = {"True": "32", "False": "31", "Unknown": "33"}
 _BAR = 10
 
 
+def printable(text: str) -> str:
+    """The text with every character escaped that could control a terminal, or hide others: messages and names come
+    from objects, and anybody may have written them. kubectl does the same."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns three blanks apart, as kubectl prints them; the last one is not padded."""
-    lines = [list(columns), *([cell or "-" for cell in row] for row in rows)]
+    lines = [list(columns), *([printable(cell) or "-" for cell in row] for row in rows)]
     widths = [max(len(line[at]) for line in lines) for at in range(len(columns))]
     padded = ("   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
     return "".join(f"{line.rstrip()}\n" for line in padded)

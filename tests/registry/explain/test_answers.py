@@ -14,6 +14,7 @@ from apiserver.meta.resource import Key, Object
 from apiserver.request.context import User
 from registry.cluster.interface import CLUSTERROLEBINDINGS, CLUSTERROLES, NAMESPACES, RESOURCEQUOTAS, ROLEBINDINGS
 from registry.explain.read import CERTIFICATES, GATEWAYS
+from registry.explain.storage import groups_of
 from registry.explain.subject import ExplainedSubject, parse_subject
 from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.registry.explain.explain_world import (
@@ -188,6 +189,20 @@ def test_a_subject_is_parsed(about: str, subject: ExplainedSubject) -> None:
         "route/a/b/c",
         "route/../x",
         "namespace/",
+        "namespace/A_B",
+        "namespace/tenant-alice\n",
+        "route/tenant-alice/shop\x1b[2J",
+        "route/tenant-alice/é",
+        "host/a..b",
+        "host/a b",
+        "host/*.*.example.org",
+        "host/ä.example.org",
+        "host/<script>",
+        "host/192.0.2.1",
+        "host/shop.example.org\x00",
+        f"host/{'a' * 64}.example.org",
+        "user/eve\n",
+        "user/\x1b]0;title\x07",
         "user/",
         "x",
         f"host/{'a' * 999}",
@@ -224,3 +239,24 @@ async def test_a_route_is_advised_to_those_who_may_create_it_and_the_right_to_ot
     right = "the right to create httproutes in tenant-alice, which the ClusterRole cozy:tenant:routes has"
     assert remedies == [f"ask a platform administrator for {right} (docs/delegation.md)"]
     assert "create an HTTPRoute" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "groups"),
+    [
+        ("bob", {"system:authenticated"}),
+        ("system:anonymous", {"system:unauthenticated"}),
+        (
+            "system:serviceaccount:tenant-bob:default",
+            {"system:authenticated", "system:serviceaccounts", "system:serviceaccounts:tenant-bob"},
+        ),
+        # no service accounts: somebody's certificate may have such a name
+        ("system:serviceaccount:tenant-bob", {"system:authenticated"}),
+        ("system:serviceaccount:tenant-bob:", {"system:authenticated"}),
+        ("system:serviceaccount::default", {"system:authenticated"}),
+        ("system:serviceaccount:a:b:c", {"system:authenticated"}),
+        ("system:node:one", {"system:authenticated", "system:nodes"}),
+    ],
+)
+def test_the_groups_that_a_name_has_by_itself(name: str, groups: set[str]) -> None:
+    assert set(groups_of(name)) == groups

@@ -19,6 +19,7 @@ from tenant_apiserver.kubectl_tenant.choice import (
     tenant_of_host,
     tenant_of_namespace,
 )
+from tenant_apiserver.kubectl_tenant.differences import render_differences, render_notes
 from tenant_apiserver.kubectl_tenant.explanations import render_explanation, render_readers
 from tenant_apiserver.kubectl_tenant.hosts import host_rows, render_hosts
 from tenant_apiserver.kubectl_tenant.quotas import quota_rows, render_missing_right, render_quota
@@ -218,3 +219,36 @@ def test_a_name_that_no_visible_tenant_has_is_an_error() -> None:
         check_name(TENANTS, "missing")
     with pytest.raises(NoTenant, match="no tenant dev that you may see in namespace tenant-bob;"):
         check_name(TENANTS, "dev", "tenant-bob")
+
+
+_ESCAPE = "\x1b]0;pwned\x07\x1b[2J"
+
+
+def test_no_text_of_an_object_controls_the_terminal() -> None:
+    """Subjects of bindings, and messages of other controllers, are any text."""
+    binding = {"kind": "RoleBinding", "namespace": "tenant-root", "name": "b", "field": "subjects"}
+    fact = {
+        "object": {"kind": "Tenant", "namespace": "tenant-root", "name": "alice"},
+        "status": "False",
+        "rule": "r",
+        "link": "l",
+        "value": f"v{_ESCAPE}",
+        "message": f"m\n✓ all is well {_ESCAPE}",
+        "reason": "R\u202e",
+        "remedy": f"curl{_ESCAPE}",
+    }
+    answer = {"verdict": "False", "summary": f"s{_ESCAPE}", "facts": [fact]}
+    readers = {"facts": [{"object": binding, "status": "True", "rule": "r", "link": "l", "value": f"User {_ESCAPE}"}]}
+    tenant = _tenant(f"x{_ESCAPE}", "tenant-root", "tenant-x", f"h{_ESCAPE}")
+    change = {"object": {"apiVersion": "v1", "kind": "Namespace", "name": "n"}, "after": {"a": f"{_ESCAPE}\u202e"}}
+    for text in (
+        render_explanation(answer, wide=True),
+        render_readers(readers),
+        render_tree([tenant], {}),
+        render_differences({"status": {"changes": [change]}}),
+        render_notes({"status": {"problems": [_ESCAPE]}}),
+    ):
+        assert all(each.isprintable() for each in text.split("\n")), text
+    assert "m\\n✓ all is well" in render_explanation(answer)
+    # our own colours remain
+    assert "\x1b[31m✗\x1b[0m" in render_explanation(answer, colour=True)
