@@ -58,6 +58,20 @@ class PublishingGuard:
         """The Tenant that publishes, None if the setting names the namespace of none."""
         return self._tree.by_namespace(self.publisher)
 
+    def wrong_publishers(self) -> Sequence[str]:
+        """One sentence for each setting that names the namespace of no tenant. The one that publishes matters only if
+        something is to be published."""
+        publishing = self._settings.current.publishing
+        named = {
+            "ingressName": publishing.ingress_name if self.verdicts() else "",
+            "ingressNameAdmin": publishing.ingress_name_admin,
+        }
+        return [
+            f"publishing.{field} is {name}, which is the namespace of no tenant"
+            for field, name in named.items()
+            if name and not has_publisher(self._tree, name)
+        ]
+
     def publisher_changed(self) -> None:
         """The Tenant that publishes was created or deleted."""
         self._on_change()

@@ -35,7 +35,9 @@ def publishing_finding(verdicts: Sequence[PublishingVerdict]) -> Finding | None:
 
 
 class PublishingStep:
-    """It does not count for Ready. Events about the platform's Package are recorded when the condition changes."""
+    """It does not count for Ready. The root Tenant also has the condition if a setting names a publisher that is no
+    Tenant: charts read both, as `expose-ingress` and `expose-ingress-admin`. Events about the platform's Package are
+    recorded when the condition changes."""
 
     name = "publishing"
     condition = PUBLISHING_READY
@@ -56,13 +58,13 @@ class PublishingStep:
 
     def _finding(self, observed: ObservedTenant) -> Finding | None:
         publisher = self._guard.tenant
-        if publisher is not None:
-            is_publisher = observed.tenant.key == publisher.key
-            return publishing_finding(self._guard.verdicts()) if is_publisher else None
-        if observed.tenant.namespace != ROOT_NAMESPACE or not self._guard.verdicts():
-            return None
-        message = f"publishing.ingressName is {self._guard.publisher}, which is the namespace of no tenant"
-        return Finding(PUBLISHING_READY, "False", _NO_TENANT, message)
+        is_publisher = publisher is not None and observed.tenant.key == publisher.key
+        found = publishing_finding(self._guard.verdicts()) if is_publisher else None
+        problems = self._guard.wrong_publishers() if observed.tenant.namespace == ROOT_NAMESPACE else ()
+        if not problems:
+            return found
+        missing = [found.message] if found is not None and found.status == "False" else []
+        return Finding(PUBLISHING_READY, "False", _NO_TENANT, "; ".join([*problems, *missing]))
 
     def _record(self, found: Finding, *, recovered: bool) -> None:
         package = self._package()

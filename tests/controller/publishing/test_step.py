@@ -55,6 +55,43 @@ async def test_a_publisher_that_is_no_tenant_is_reported_on_the_root_until_it_is
 
 
 @virtual
+async def test_an_admin_publisher_that_is_no_tenant_is_reported_on_the_root_until_it_is_one() -> None:
+    """Also if no service is exposed: charts read it, `expose-ingress-admin`."""
+    said = "publishing.ingressNameAdmin is tenant-later, which is the namespace of no tenant"
+    world = World(settings={"publishing": {"ingressNameAdmin": "tenant-later"}})
+    async with world.running():
+        assert world.conditions("root")["PublishingReady"] == ("False", "NoPublishingTenant")
+        assert message(world) == said
+        assert world.conditions("root")["Ready"] == ("True", "Reconciled")
+        await world.create("later")
+        await world.settle()
+        assert "PublishingReady" not in world.conditions("root")
+        assert "PublishingReady" not in world.conditions("later")
+        await world.delete("later")
+    assert message(world) == said
+
+
+@virtual
+async def test_a_wrong_admin_publisher_hides_no_service_that_is_not_served() -> None:
+    publishing = {"ingressNameAdmin": "tenant-later", "exposedServices": ["api"]}
+    world = World(settings={"publishing": publishing, "gateway": {"enabled": True}})
+    async with world.running():
+        pass
+    assert world.conditions("root")["PublishingReady"] == ("False", "NoPublishingTenant")
+    assert message(world).endswith("of no tenant; api: GatewayMissing (Gateway tenant-root/cozystack)")
+
+
+@virtual
+async def test_both_publishers_that_are_no_tenants_are_reported() -> None:
+    publishing = {"ingressName": "tenant-one", "ingressNameAdmin": "tenant-two", "exposedServices": ["api"]}
+    world = World(settings={"publishing": publishing, "gateway": {"enabled": True}})
+    async with world.running():
+        pass
+    assert "tenant-one" in message(world)
+    assert "tenant-two" in message(world)
+
+
+@virtual
 async def test_events_about_the_package_tell_changes_only() -> None:
     world = World(settings=settings("tenant-root", "nosuch"))
     world.sources.show_package(package())
