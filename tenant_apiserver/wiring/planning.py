@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from apiserver.meta import errors
 from apiserver.meta.resource import Key, Object
 from controller.tenant.planning.planner import TenantPlanner
 from controller.tenantgateway.planning.planner import GatewayPlanner
 from registry.explain.diff.changes import PlannedChange, PlannedChanges, Planner
 
+# Each reads up to a thousand objects of a hundred tenants; further ones wait.
+MOST_PLANS = 2
 _NO_CONTROLLERS = (
     "this server runs without the controller of tenants, whose changes it would have to know: --controllers"
 )
@@ -19,10 +23,12 @@ class ControllersPlanner(Planner):
     def __init__(self) -> None:
         self.tenants: TenantPlanner | None = None
         self.gateways: GatewayPlanner | None = None
+        self._running = asyncio.Semaphore(MOST_PLANS)
 
     async def plan(self, key: Key, proposed: Object | None) -> PlannedChanges:
         if self.tenants is None:
             raise errors.ServiceUnavailable(_NO_CONTROLLERS)
-        found = await self.tenants.plan(key, proposed, self.gateways)
+        async with self._running:
+            found = await self.tenants.plan(key, proposed, self.gateways)
         changes = [PlannedChange(each.resource, each.key, each.before, each.after) for each in found.writes]
         return PlannedChanges(changes, found.problems, found.truncated)

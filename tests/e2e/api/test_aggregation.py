@@ -82,7 +82,7 @@ def test_no_path_is_redirected(cluster: E2eCluster, path: str) -> None:
     assert "Location" not in answer.headers
 
 
-@pytest.mark.parametrize("resource", ["tenants", "tenants/status", "tenants/explain"])
+@pytest.mark.parametrize("resource", ["tenants", "tenants/status", "tenants/diff", "tenants/explain"])
 def test_exactly_the_verbs_in_discovery_are_served(cluster: E2eCluster, resource: str) -> None:
     document = cluster.direct_client().get(GROUP_VERSION).expect(200)
     verbs = {each["name"]: set(each["verbs"]) for each in document["resources"]}
