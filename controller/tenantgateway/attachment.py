@@ -71,7 +71,7 @@ def _holder(name: str, listing: Sequence[TenantGateway], namespace: Object, rule
         return present
     if name in rules.platform:
         return ""
-    return min(owners, key=lambda owner: (rules.depth(owner), owner))
+    return min(owners, key=lambda owner: (rules.depth(owner), owner), default="")
 
 
 def attached_by(namespace: Object) -> str:

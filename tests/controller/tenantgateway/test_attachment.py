@@ -213,3 +213,16 @@ def test_labels_of_three_owners_are_stable_over_ten_passes() -> None:
                 each["metadata"].setdefault("annotations", {}).update(desired["metadata"]["annotations"])
     assert writes == ["cozy-a", "cozy-b", "default"]
     assert [each["metadata"]["labels"][LABEL] for each in system] == ["tenant-root", "tenant-bar", "tenant-foo"]
+
+
+def test_a_namespace_that_only_a_gateway_lists_which_may_own_none_is_attached_to_none() -> None:
+    """A TenantGateway in a namespace of the platform, such as cozy-cert-manager, that lists a tenant's namespace."""
+    rules = AttachmentRules(
+        publisher="tenant-root",
+        platform=(),
+        depth=lambda name: DEPTHS[name],
+        may_own=lambda owner: owner.startswith("tenant-"),
+    )
+    listing = claimant("cozy-cert-manager", "tenant-zoe")
+    found = assign_attachments([listing], {"tenant-zoe": namespace("tenant-zoe")}, rules)
+    assert (found.owners, found.attached_elsewhere) == ({}, {})
