@@ -170,7 +170,7 @@ class ContentWriter:
             return []
         namespace, name = desired["metadata"]["namespace"], desired["metadata"]["name"]
         known = digests.get(namespace, name)
-        current = None if known is None else await read_managed(self._cluster, digests, namespace, name)
+        current = None if known is None else await self._read(digests, namespace, name)
         is_helms = current is not None and object_manager(current) is ObjectManager.HELM
         takes_over = current is not None and is_helms and await self._may_take_over(current)
         if current is not None and not takes_over and _is_charts(digests.kind, current):
@@ -222,7 +222,7 @@ class ContentWriter:
             return []
         if known.manager is ObjectManager.HELM and self._chart() == "flux":
             return [chart_conflict(_quoted(digests.kind.resource, name))]
-        current = await read_managed(self._cluster, digests, namespace, name)
+        current = await self._read(digests, namespace, name)
         if current is None or object_manager(current) is ObjectManager.OTHER or is_terminating(current):
             return []
         if object_manager(current) is ObjectManager.HELM and not await self._may_take_over(current):
@@ -231,6 +231,9 @@ class ContentWriter:
         if self._remembers:
             digests.record_deleted(namespace, name)
         return []
+
+    async def _read(self, digests: ObjectDigests, namespace: str, name: str) -> Object | None:
+        return await read_managed(self._cluster, digests, namespace, name, remembers=self._remembers)
 
     def _render(self, kind: ManagedKind, render: Renderer, current: Object | None, release: Key | None) -> Object:
         if current is not None and _is_charts(kind, current):
@@ -248,14 +251,18 @@ class ContentWriter:
         return manager is ObjectManager.OURS and release is not None and self._chart() == "flux"
 
 
-async def read_managed(cluster: ClusterClient, digests: ObjectDigests, namespace: str, name: str) -> Object | None:
-    """The stored object; None, which `digests` records, if it does not exist. Raises the cluster's StatusError."""
+async def read_managed(
+    cluster: ClusterClient, digests: ObjectDigests, namespace: str, name: str, *, remembers: bool = True
+) -> Object | None:
+    """The stored object; None if it does not exist, which `digests` records if the caller `remembers` anything. Raises
+    the cluster's StatusError."""
     try:
         return await cluster.get(digests.kind.resource, namespace, name)
     except StatusError as e:
         if e.reason != "NotFound":
             raise
-        digests.record_deleted(namespace, name)
+        if remembers:
+            digests.record_deleted(namespace, name)
         return None
 
 

@@ -52,7 +52,7 @@ class PolicyWriter:
         namespace, name = desired["metadata"]["namespace"], desired["metadata"]["name"]
         known = digests.get(namespace, name)
         resource = digests.kind.resource
-        current = None if known is None else await read_managed(self._cluster, digests, namespace, name)
+        current = None if known is None else await self._read(digests, namespace, name)
         labelled = with_manager_labels(desired, None)
         try:
             written = await self._writer.ensure(
@@ -72,9 +72,12 @@ class PolicyWriter:
         known = digests.get(namespace, name)
         if known is None or known.manager is not ObjectManager.OURS:
             return
-        current = await read_managed(self._cluster, digests, namespace, name)
+        current = await self._read(digests, namespace, name)
         if current is None or object_manager(current) is not ObjectManager.OURS or is_terminating(current):
             return
         await self._writer.delete(digests.kind.resource, current)
         if self._remembers:
             digests.record_deleted(namespace, name)
+
+    async def _read(self, digests: ObjectDigests, namespace: str, name: str) -> Object | None:
+        return await read_managed(self._cluster, digests, namespace, name, remembers=self._remembers)

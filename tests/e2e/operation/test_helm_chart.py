@@ -178,3 +178,28 @@ def test_a_release_takes_nothing_that_another_server_has(cluster: ChartCluster) 
     assert client.get(API_SERVICE).expect(200)["spec"] == before
     [container] = client.get(DEPLOYMENT).expect(200)["spec"]["template"]["spec"]["containers"]
     assert "--controllers=none" in container["args"]
+
+
+_DEFAULTS = (
+    *("registration=register", "prerequisites.crd=true", "policies.hostnames=true", "policies.ingresses=false"),
+    *("policies.deletionGuard=false", "tenantRoles=true", "tenantsVisible=true", "tenantLists=false"),
+    *("tenantRoutes=false", "tenantsecrets=false", "networkPolicy=false", "replicas=2", "controllers=*"),
+)
+_TOGGLED = (
+    *("registration=none", "prerequisites.crd=false", "policies.hostnames=false", "policies.ingresses=true"),
+    *("policies.deletionGuard=true", "tenantRoles=false", "tenantsVisible=false", "tenantLists=true"),
+    *("tenantRoutes=true", "tenantsecrets=true", "networkPolicy=true", "replicas=0", "controllers=none"),
+)
+
+
+def test_an_upgrade_can_toggle_every_value_and_toggle_it_back(cluster: ChartCluster) -> None:
+    def upgrade(values: tuple[str, ...], *flags: str) -> None:
+        cluster.helm_succeeds("upgrade", "tenant-apiserver", CHART, *(f"--set={each}" for each in values), *flags)
+
+    cluster.helm_succeeds("install", "tenant-apiserver", CHART, "--create-namespace")
+    upgrade(_TOGGLED)
+    assert [path for path in KEPT if not cluster.serves(path)] == []
+    assert not cluster.serves(API_SERVICE)
+    upgrade(_DEFAULTS)
+    assert cluster.serves(API_SERVICE)
+    assert cluster.client.get(DEPLOYMENT).expect(200)["spec"]["replicas"] == 2

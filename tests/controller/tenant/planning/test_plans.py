@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from apiserver.meta.resource import Key, Object
+from apiserver.meta.errors import NotFound
+from apiserver.meta.resource import GroupResource, Key, Object
 from controller.runtime.apply import covers
 from controller.tenant.planning.planner import MOST_DESCENDANTS
-from registry.cluster.interface import HELMRELEASES, NAMESPACES, RESOURCEQUOTAS, SECRETS, ClusterResource
+from registry.cluster.interface import HELMRELEASES, LIMITRANGES, NAMESPACES, RESOURCEQUOTAS, SECRETS, ClusterResource
 from registry.explain.diff.changes import PlannedChange, PlannedChanges
 from registry.names import release_name
 from tenant_apiserver.wiring.planning import MOST_PLANS
@@ -245,3 +246,24 @@ async def test_few_plans_are_made_at_a_time() -> None:
         assert one > 0
         assert await seconds(2 * MOST_PLANS) == pytest.approx(2 * one)
         world.cluster.before = None
+
+
+@virtual
+async def test_a_plan_that_finds_an_object_missing_does_not_make_the_controllers_forget_it() -> None:
+    """The object may be created between the read and its answer."""
+    world = World()
+    async with world.running():
+        await world.create("alice", resourceQuotas={"cpu": "4"})
+        await world.settle()
+
+        async def miss(verb: str, resource: ClusterResource, key: Key) -> None:
+            if verb == "get" and resource == LIMITRANGES:
+                raise NotFound(GroupResource("", "limitranges"), key.name)
+
+        world.cluster.before = miss
+        await world.planner.plan(ALICE, _proposed("alice", "tenant-root", {}))
+        world.cluster.before = None
+        world.cluster.clear_writes()
+        await world.change("alice", resourceQuotas=None)
+        await world.settle()
+        assert ("delete", "limitranges") in world.count_writes()
