@@ -16,25 +16,44 @@ def least_ratio(work: Callable[[], object], baseline: Callable[[], object], *, b
 
     Other work of the machine only adds to a time, so the measuring ends as soon as the ratio is `below` the bound.
     """
-    works: list[float] = []
-    baselines: list[float] = []
-    with _without_collector():
-        for pair in range(1, _PAIRS + 1):
-            baselines.append(_cpu_seconds(baseline))
-            works.append(_cpu_seconds(work))
-            if pair >= _LEAST_PAIRS and min(works) < below * min(baselines):
-                break
-    return min(works) / min(baselines)
+    ratio = LeastRatio(below)
+    with without_collector():
+        while ratio.is_undecided:
+            ratio.add(baseline=cpu_seconds(baseline), work=cpu_seconds(work))
+    return ratio.value
 
 
-def _cpu_seconds(work: Callable[[], object]) -> float:
+class LeastRatio:
+    """As `least_ratio`, for processor times that the caller measures, in seconds."""
+
+    def __init__(self, below: float) -> None:
+        self._below = below
+        self._works: list[float] = []
+        self._baselines: list[float] = []
+
+    @property
+    def value(self) -> float:
+        return min(self._works) / min(self._baselines)
+
+    @property
+    def is_undecided(self) -> bool:
+        pairs = len(self._works)
+        return pairs < _LEAST_PAIRS or (pairs < _PAIRS and self.value >= self._below)
+
+    def add(self, work: float, baseline: float) -> None:
+        self._works.append(work)
+        self._baselines.append(baseline)
+
+
+def cpu_seconds(work: Callable[[], object]) -> float:
+    """The processor time of this thread for `work`."""
     started = time.thread_time()
     work()
     return time.thread_time() - started
 
 
 @contextmanager
-def _without_collector() -> Iterator[None]:
+def without_collector() -> Iterator[None]:
     """Servers of other tests tune the garbage collector."""
     enabled = gc.isenabled()
     gc.disable()

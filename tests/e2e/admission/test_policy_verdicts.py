@@ -241,10 +241,14 @@ _PATTERNS = "'" + "a" * 2000 + "!'.matches('(a+)+$') || '" + "a" * 2000 + "!'.fi
 def test_an_expensive_expression_is_cut_off(policies: Policies, expression: str, least: float) -> None:
     with policies.in_force({"validations": [{"expression": expression}]}, actions=["Warn"]):
         client = policies.cluster.client()
-        before = _cpu_seconds(client)
-        policies.write(configmap("judged"), dryRun="All").expect(201)
-        # an evaluation has one second of processor time, whatever the clock says; the rest is other work of the server
-        assert least <= _cpu_seconds(client) - before < 4
+        used = list[float]()
+        # an evaluation has one second of processor time, whatever the clock says; the rest is other work of the server,
+        # which at times is busy with what earlier tests left
+        while len(used) < 5 and not (used and min(used) < 4):
+            before = _cpu_seconds(client)
+            policies.write(configmap("judged"), dryRun="All").expect(201)
+            used.append(_cpu_seconds(client) - before)
+        assert least <= min(used) < 4, used
 
 
 def test_a_policy_with_expressions_that_do_not_compile_is_not_stored(policies: Policies) -> None:

@@ -20,7 +20,7 @@ MERGE = "application/merge-patch+json"
 def kind(cluster: E2eCluster, unique: str) -> Iterator[CustomKind]:
     created = CustomKind(cluster, unique)
     yield created
-    created.client.request("DELETE", f"{DEFINITIONS}/{created.name}")
+    created.delete()
 
 
 def test_a_definition_that_has_changed_is_still_established_for_kubectl_wait(kind: CustomKind) -> None:
@@ -83,7 +83,7 @@ def test_names_that_another_definition_has_are_not_accepted(kind: CustomKind, un
         assert reasons["Established"] == ("False", "NotAccepted")
         assert not kind.client.serves(f"/apis/{kind.group}/v1/others")
     finally:
-        kind.client.request("DELETE", f"{DEFINITIONS}/others.{kind.group}")
+        kind.delete(f"others.{kind.group}")
 
 
 def test_several_versions_serve_the_same_objects(kind: CustomKind) -> None:

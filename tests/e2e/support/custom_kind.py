@@ -37,6 +37,13 @@ class CustomKind:
         self.client.request("POST", DEFINITIONS, self.definition(*versions, **spec)).expect(201)
         self.wait_for("Established")
 
+    def delete(self, name: str = "") -> None:
+        """Deletes the definition, or that of another `name`, and waits until it is gone with its objects: tests that
+        follow read lists of all kinds."""
+        one = f"{DEFINITIONS}/{name or self.name}"
+        if self.client.request("DELETE", one).status != 404:
+            self.cluster.wait_until(f"{one} is gone", lambda: self.client.get(one).status == 404)
+
     def wait_for(self, condition: str, status: str = "True") -> dict[str, Any]:
         def found() -> dict[str, Any] | None:
             crd: dict[str, Any] = self.client.get(f"{DEFINITIONS}/{self.name}").expect(200)

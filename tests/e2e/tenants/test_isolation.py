@@ -207,7 +207,9 @@ class WithCilium:
 
     def uninstall(self) -> None:
         for each in CILIUM_CRDS:
-            self.client.request("DELETE", f"{CRDS}/{each['metadata']['name']}").expect(200)
+            one = f"{CRDS}/{each['metadata']['name']}"
+            self.client.request("DELETE", one).expect(200)
+            self.tenants.wait_until_gone(one)
 
     def wait_for(self, kind: Policies, other: Policies) -> None:
         self.content.wait_until(
