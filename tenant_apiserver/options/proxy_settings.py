@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from apiserver.meta.errors import BadRequest
 from apiserver.meta.resource import GroupResource
+from apiserver.meta.selectors import parse_label_selector
 from apiserver.serializer.yaml import decode_yaml
+from registry.rbac.role_index import Subject, make_subject
 
 _MAX_NESTING: Final = 20
+_KEYS: Final = frozenset({"namespacedKinds", "clusterKinds", "selectedKinds"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectedKind:
+    """The `subjects` list and watch the objects of a cluster-scoped kind that a label selector selects."""
+
+    kind: GroupResource
+    selector: str
+    subjects: frozenset[Subject]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxySettings:
-    """`namespaced_kinds` are listed and watched across the namespaces in which RBAC allows it."""
+    """`namespaced_kinds` are listed and watched across the namespaces in which RBAC allows it, `cluster_kinds` by the
+    names that RBAC allows, and `selected` by label."""
 
     namespaced_kinds: tuple[GroupResource, ...] = ()
+    cluster_kinds: tuple[GroupResource, ...] = ()
+    selected: tuple[SelectedKind, ...] = ()
 
 
 def load_proxy_settings(path: Path | None) -> ProxySettings:
@@ -37,8 +53,42 @@ def load_proxy_settings(path: Path | None) -> ProxySettings:
 
 def parse_proxy_settings(document: object) -> ProxySettings:
     """Raises ValueError with the key that is wrong."""
-    fields = _mapping(document if document is not None else {}, "the file", {"namespacedKinds"})
-    return ProxySettings(namespaced_kinds=_kinds(fields.get("namespacedKinds", []), "namespacedKinds"))
+    fields = _mapping(document if document is not None else {}, "the file", _KEYS)
+    selected = fields.get("selectedKinds", [])
+    if not isinstance(selected, list):
+        raise ValueError("selectedKinds must be a list")
+    return ProxySettings(
+        namespaced_kinds=_kinds(fields.get("namespacedKinds", []), "namespacedKinds"),
+        cluster_kinds=_kinds(fields.get("clusterKinds", []), "clusterKinds"),
+        selected=tuple(_selected(each, f"selectedKinds[{position}]") for position, each in enumerate(selected)),
+    )
+
+
+def _selected(value: object, key: str) -> SelectedKind:
+    fields = _mapping(value, key, {"kind", "labelSelector", "subjects"})
+    selector, subjects = fields.get("labelSelector"), fields.get("subjects")
+    if not isinstance(selector, str) or not _has_requirements(selector):
+        # an empty one would select everything
+        raise ValueError(f"{key}.labelSelector must be a label selector with a requirement")
+    if not isinstance(subjects, list) or not subjects:
+        raise ValueError(f"{key}.subjects must be a list of users and groups")
+    found = frozenset(_subject(each, f"{key}.subjects[{position}]") for position, each in enumerate(subjects))
+    return SelectedKind(kind=_kind(fields.get("kind"), f"{key}.kind"), selector=selector, subjects=found)
+
+
+def _has_requirements(selector: str) -> bool:
+    try:
+        return not parse_label_selector(selector).empty
+    except BadRequest:
+        return False
+
+
+def _subject(value: object, key: str) -> Subject:
+    fields = _mapping(value, key, {"kind", "name"})
+    kind, name = fields.get("kind"), fields.get("name")
+    if kind not in ("User", "Group") or not isinstance(name, str) or not name:
+        raise ValueError(f"{key} must have the kind User or Group, and a name")
+    return make_subject(kind, name)
 
 
 def _kinds(value: object, key: str) -> tuple[GroupResource, ...]:
@@ -55,9 +105,9 @@ def _kind(value: object, key: str) -> GroupResource:
     return GroupResource(group, plural)
 
 
-def _mapping(value: object, key: str, known: set[str]) -> Mapping[str, Any]:
+def _mapping(value: object, key: str, known: Collection[str]) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"{key} must be a mapping")
-    if unknown := sorted(set(map(str, value)) - known):
+    if unknown := sorted(set(map(str, value)) - set(known)):
         raise ValueError(f"{key} has unknown keys: {', '.join(unknown)}")
     return value

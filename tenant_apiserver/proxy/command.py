@@ -49,10 +49,12 @@ from tenant_apiserver.process import (
 )
 from tenant_apiserver.proxy.chain import ProxyParts, proxy_application
 from tenant_apiserver.proxy.merged.answers import MergedAnswers
+from tenant_apiserver.proxy.named_lists import NamedLists
 from tenant_apiserver.proxy.namespace_lists import NamespaceLists
 from tenant_apiserver.proxy.namespaced_lists import NamespacedLists
 from tenant_apiserver.proxy.own_account import OwnAccount
 from tenant_apiserver.proxy.own_kind import OwnKind, OwnKinds
+from tenant_apiserver.proxy.selected_lists import SelectedLists
 from tenant_apiserver.proxy.socket_token import SocketTokenAuthenticator
 from tenant_apiserver.wiring.visibility import RbacSources, rbac_sources
 
@@ -205,8 +207,12 @@ class _ProxyServer:
 
 def _merged_kinds(options: ProxyOptions, upstream: UpstreamClient, rbac: RbacSources) -> Sequence[OwnKind]:
     answers = MergedAnswers(upstream, rbac.history)
-    namespaced = options.config.namespaced_kinds
-    return (NamespacedLists(answers, rbac, namespaced, max_namespaces=options.max_namespaces),)
+    config = options.config
+    return (
+        NamespacedLists(answers, rbac, config.namespaced_kinds, max_namespaces=options.max_namespaces),
+        SelectedLists(upstream, config.selected),
+        NamedLists(answers, rbac, config.cluster_kinds),
+    )
 
 
 def _certificate_source(options: ProxyOptions) -> CertificateSource:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
-from aiohttp import ClientError, ClientResponse, HttpVersion11, web
+from aiohttp import ClientResponse, web
 from multidict import CIMultiDict
 
 from apiserver.meta.errors import BadRequest, ServiceUnavailable
@@ -14,12 +14,11 @@ from apiserver.request.context import Handler, RequestContext
 from apiserver.server.app import request_target
 from registry.cluster.interface import ClusterUnreachable
 from registry.cluster.upstream import UpstreamClient
-from tenant_apiserver.proxy.headers import answer_headers, forwarded_headers, requested_upgrade
+from tenant_apiserver.proxy.headers import forwarded_headers, requested_upgrade
 from tenant_apiserver.proxy.identity import impersonation_headers
+from tenant_apiserver.proxy.relay import SMALL, relay
 from tenant_apiserver.proxy.upgrade import switch_protocols
 
-# sent in one piece
-_SMALL: Final = 64 * 1024
 _RETRY_SECONDS: Final = 1
 _BODILESS: Final = frozenset({"GET", "HEAD"})
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
@@ -67,7 +66,7 @@ class Forwarder:
                 if not _rejects_credentials(context, response):
                     handler = await self._handler_instead(context, response)
                     if handler is None:
-                        return await _relay(context, response)
+                        return await relay(context, response)
                     # the connection is free for others before the answer, which may be a watch, begins
                     break
             await self._renew_credentials()
@@ -78,7 +77,7 @@ class Forwarder:
     async def _handler_instead(self, context: RequestContext, response: ClientResponse) -> Handler | None:
         """The handler of a request that the cluster refuses to the caller, None if its response is to be relayed. A
         refusal of the impersonation says nothing about the caller's rights: it stands."""
-        if response.status != _FORBIDDEN or (response.content_length or _SMALL + 1) > _SMALL:
+        if response.status != _FORBIDDEN or (response.content_length or SMALL + 1) > SMALL:
             return None
         handler = await self._own_answer(context)
         if handler is None:
@@ -125,36 +124,6 @@ def _headers(context: RequestContext) -> CIMultiDict[str]:
 def _rejects_credentials(context: RequestContext, response: ClientResponse) -> bool:
     """True if the cluster did not authenticate the proxy. A 401 of an application behind services/proxy is its own."""
     return response.status == _UNAUTHORIZED and context.info.subresource != "proxy"
-
-
-async def _relay(context: RequestContext, received: ClientResponse) -> web.StreamResponse:
-    """Sends the response while it arrives. Raises ConnectionResetError if it breaks off."""
-    headers = answer_headers(received.headers)
-    context.audit_id = headers.pop("Audit-ID", context.audit_id)
-    length = received.content_length
-    try:
-        if length is not None and length <= _SMALL and context.http.method != "HEAD":
-            body = await received.read()
-            headers.popall("Content-Length", None)
-            return web.Response(body=body, status=received.status, reason=received.reason, headers=headers)
-        response = web.StreamResponse(status=received.status, reason=received.reason, headers=headers)
-        if length is None and context.http.version >= HttpVersion11 and context.http.method != "HEAD":
-            response.enable_chunked_encoding()
-        await response.prepare(context.http)
-        async for chunk in received.content.iter_any():
-            await response.write(chunk)
-        await response.write_eof()
-    except (ClientError, TimeoutError) as error:
-        _break_off(context)
-        raise ConnectionResetError("the response of the cluster broke off") from error
-    return response
-
-
-def _break_off(context: RequestContext) -> None:
-    """Lets the client see that the response is incomplete."""
-    transport = context.http.transport
-    if transport is not None:
-        transport.abort()
 
 
 def _unavailable(why: str) -> ServiceUnavailable:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from apiserver.request.context import Handler, RequestContext
+
+_VERSION: Final = re.compile(r"v[0-9]+(?:(?:alpha|beta)[0-9]+)?", re.ASCII)
 
 
 class OwnKind(Protocol):
@@ -27,7 +30,10 @@ class OwnKinds:
         """As OwnKind has it. Single objects, writes and subresources are RBAC's alone."""
         info = context.info
         is_collection = info.is_resource and info.collection_path and not info.subresource and not info.namespace
-        if not is_collection or info.verb not in ("list", "watch") or context.http.method != "GET":
+        # paths are built of the parsed parts: a version is no way out of them
+        if not is_collection or not _VERSION.fullmatch(info.version):
+            return None
+        if info.verb not in ("list", "watch") or context.http.method != "GET":
             return None
         for kind in self._kinds:
             if handler := await kind.handler(context):

@@ -6,6 +6,7 @@ from apiserver.meta.resource import GroupResource
 from tenant_apiserver import __version__
 from tenant_apiserver.options.command_line import parse_command_line
 from tenant_apiserver.options.proxy import ProxyOptions
+from tenant_apiserver.options.proxy_settings import load_proxy_settings
 from tests.tenant_apiserver.test_generate_manifests import INSTALLATIONS, ROOT, built, of_kind
 
 PROXY = "overlays/proxy"
@@ -63,3 +64,14 @@ def test_viewers_of_a_tenant_may_get_their_namespace() -> None:
     role = of_kind(built(PROXY), "ClusterRole", "tenant-apiserver:namespace-view")
     assert role["metadata"]["labels"]["rbac.cozystack.io/aggregate-to-tenant-view"] == "true"
     assert role["rules"] == [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}]
+
+
+def test_the_rights_for_selected_kinds_are_apart_and_only_read() -> None:
+    """They are no Secrets, nor anything of a namespace; the account is that of the proxy."""
+    objects = built("overlays/proxy-cluster-kinds")
+    rules = of_kind(objects, "ClusterRole")["rules"]
+    assert all(rule["verbs"] == ["list", "watch"] for rule in rules)
+    granted = {f"{plural}.{rule['apiGroups'][0]}".rstrip(".") for rule in rules for plural in rule["resources"]}
+    settings = load_proxy_settings(ROOT / PROXY / "config.yaml")
+    assert granted == {str(each) for each in settings.cluster_kinds} - {"persistentvolumes"}
+    assert of_kind(objects, "ClusterRoleBinding")["subjects"] == of_kind(built(PROXY), "ClusterRoleBinding")["subjects"]

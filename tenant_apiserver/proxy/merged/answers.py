@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final, Protocol
 
@@ -22,12 +22,14 @@ from apiserver.request.context import RequestContext, User
 from apiserver.request.query_numbers import parse_resource_version
 from apiserver.request.request_info import RequestInfo
 from apiserver.storage.visibility import Visibility, VisibleObjects
+from registry.cluster.interface import NAMESPACES
 from registry.cluster.upstream import UpstreamClient
 from registry.rbac.role_index import Subject
 from registry.visibility.by_rbac import MARGIN_SECONDS, identity_of
 from registry.visibility.rbac_history import RbacHistory
 from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
 from tenant_apiserver.proxy.merged.frames import form_of_list, key_of, metadata_of, uid_of
+from tenant_apiserver.proxy.merged.list_of_names import list_of_names
 from tenant_apiserver.proxy.merged.list_of_parts import ListOfParts, parse_list_query
 from tenant_apiserver.proxy.merged.part import CollectionPart
 from tenant_apiserver.proxy.merged.positions import Position, Positions
@@ -79,13 +81,40 @@ class MergedAnswers:
         document = await merged.read()
         if document is None:
             raise _denied(context)
-        told = {name: _keys(items) for name, items in merged.items_of.items()}
-        if merged.version.isdecimal():
-            position = Position(now, int(merged.version), told, form_of_list(document))
-            client = _client(context, requests.media.transform)
-            weight = 1 + sum(map(len, told.values()))
-            self._positions.remember(client, merged.version, position, weight=weight)
         _annotate(context, len(parts))
+        return await self._respond(context, requests, document, merged.items_of, since=now)
+
+    async def list_names(self, context: RequestContext, partition: Partition) -> web.StreamResponse:
+        """The cluster-scoped objects that the caller may get by name. Raises as `list`."""
+        requests = CallerRequests(self._upstream, context)
+        visibility = await partition.visibility(context.user, context.info)
+        now, names = time.monotonic(), sorted(partition.names(visibility.visible) or ())
+        found = await list_of_names(context, requests, names, self._current_version)
+        if found is None:
+            raise _denied(context)
+        _annotate(context, len(names))
+        return await self._respond(context, requests, found.document, found.items, since=now)
+
+    async def _current_version(self) -> str:
+        """The proxy may list namespaces, and one etcd has one version."""
+        document = await self._upstream.list(NAMESPACES, limit=1)
+        return str(document["metadata"]["resourceVersion"])
+
+    async def _respond(
+        self,
+        context: RequestContext,
+        requests: CallerRequests,
+        document: Object,
+        items: Mapping[str, Iterable[Object]],
+        *,
+        since: float,
+    ) -> web.StreamResponse:
+        """Remembers the list for watches that go on from it."""
+        told, version = {name: _keys(each) for name, each in items.items()}, document["metadata"]["resourceVersion"]
+        weight = 1 + sum(map(len, told.values()))
+        if version.isdecimal():
+            position = Position(since, int(version), told, form_of_list(document))
+            self._positions.remember(_client(context, requests.media.transform), version, position, weight=weight)
         if weight <= _MANY:
             return json_response(context, document)
         return web.Response(body=await asyncio.to_thread(to_json, document), headers={"Content-Type": JSON})

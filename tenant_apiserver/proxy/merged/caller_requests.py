@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -26,8 +27,8 @@ _AGENT: Final = "tenant-apiserver-proxy"
 
 
 class CallerRequests:
-    """All requests have the identity and the media type of the caller's. `media` is JSON: a List, Table or
-    PartialObjectMetadataList."""
+    """All requests have the identity and the media type of the caller's. `media` is JSON: whole objects, Table or
+    PartialObjectMetadata, of objects or lists."""
 
     def __init__(self, upstream: UpstreamClient, context: RequestContext) -> None:
         """Raises NotAcceptable for a caller who accepts no JSON, and a 403 for an identity that headers cannot
@@ -43,9 +44,13 @@ class CallerRequests:
         )
         self._headers.extend(impersonation_headers(context.user))
 
-    async def get(self, target: str) -> Object:
+    async def get_one(self, target: str) -> Object:
+        """As `get`, for a single object: the form of a list has another name."""
+        return await self.get(target, _accept(replace(self.media, transform=self.media.transform.removesuffix("List"))))
+
+    async def get(self, target: str, accept: str = "") -> Object:
         """The document at a path and query. Raises the StatusError that the cluster answers, and ServiceUnavailable."""
-        async with self._open(target) as response:
+        async with self._open(target, accept) as response:
             body = await response.read()
             decode = partial(decode_answer, response.status, response.reason or "", body)
             return await offload_if_large(decode, size=len(body))
@@ -60,9 +65,12 @@ class CallerRequests:
             yield _lines(response)
 
     @asynccontextmanager
-    async def _open(self, target: str) -> AsyncIterator[ClientResponse]:
+    async def _open(self, target: str, accept: str = "") -> AsyncIterator[ClientResponse]:
+        headers = CIMultiDict(self._headers)
+        if accept:
+            headers["Accept"] = accept
         try:
-            async with self._upstream.forward("GET", target, self._headers, None) as response:
+            async with self._upstream.forward("GET", target, headers, None) as response:
                 if response.status == _UNAUTHORIZED:
                     await self._upstream.renew_credentials()
                     raise ServiceUnavailable("the cluster does not accept the credentials of the proxy", retry_after=1)

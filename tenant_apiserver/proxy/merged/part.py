@@ -37,6 +37,11 @@ def name_part(info: RequestInfo, name: str) -> CollectionPart:
     return CollectionPart(name, f"{_group_path(info)}/{info.resource}", f"metadata.name={name}")
 
 
+def object_path(info: RequestInfo, name: str) -> str:
+    """The path of a cluster-scoped object. `info` is of a request for all."""
+    return f"{_group_path(info)}/{info.resource}/{quote(name, safe='')}"
+
+
 def selection_of(query: Query) -> Mapping[str, str]:
     """The parameters of a list or watch that pass to each part."""
     return {name: query.get(name) for name in _PASSED if name in query}

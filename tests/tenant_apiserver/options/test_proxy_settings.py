@@ -33,6 +33,13 @@ def test_without_a_file_or_with_an_empty_one_no_kind_is_merged(tmp_path: Path) -
         ("namespacedKinds: [pods, 1]", "namespacedKinds[1] must be a plural name and its group"),
         ("namespacedKinds: [apps/deployments]", "namespacedKinds[0] must be a plural name and its group"),
         ("namespacedKinds: []\nnamespacedKinds: []", "already set in map"),
+        ("selectedKinds: [{kind: nodes, labelSelector: '', subjects: []}]", "selectedKinds[0].labelSelector must be"),
+        ("selectedKinds: [{kind: nodes, labelSelector: 'a in (', subjects: []}]", "selectedKinds[0].labelSelector"),
+        ("selectedKinds: [{kind: nodes, labelSelector: a, subjects: []}]", "selectedKinds[0].subjects must be a list"),
+        (
+            "selectedKinds: [{kind: nodes, labelSelector: a, subjects: [{kind: ServiceAccount, name: x}]}]",
+            "selectedKinds[0].subjects[0] must have the kind User or Group",
+        ),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_key(tmp_path: Path, text: str, message: str) -> None:

@@ -1,0 +1,88 @@
+"""A list of the cluster-scoped objects that the caller may get by name."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from apiserver.meta.errors import Expired, StatusError
+from apiserver.meta.resource import Object
+from apiserver.meta.selectors import METADATA_FIELDS, check_supported
+from apiserver.request.context import RequestContext
+from apiserver.request.options import EXACT, field_selector, label_selector
+from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
+from tenant_apiserver.proxy.merged.frames import metadata_of
+from tenant_apiserver.proxy.merged.list_of_parts import gather_or_raise
+from tenant_apiserver.proxy.merged.part import object_path
+
+_AT_ONCE: Final = 16
+_ABSENT: Final = frozenset({403, 404})
+_TABLE: Final = "Table"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedList:
+    """The List or Table, and its objects or rows by their names."""
+
+    document: Object
+    items: Mapping[str, list[Any]] = field(default_factory=dict)
+
+
+async def list_of_names(
+    context: RequestContext,
+    requests: CallerRequests,
+    names: Sequence[str],
+    current_version: Callable[[], Awaitable[str]],
+) -> NamedList | None:
+    """Gets each object as the caller; None if there is none. The version is from before the first, so that a watch from
+    it repeats what is newer. Selectors are those of metadata. Raises BadRequest for other fields, Expired for a list of
+    exactly one version, and the StatusError of an object that cannot be read."""
+    if context.query.get("resourceVersionMatch") == EXACT:
+        raise Expired("lists of names are of the current version only")
+    labels, fields = label_selector(context.query), field_selector(context.query)
+    check_supported(fields, METADATA_FIELDS)
+    version = await current_version()
+    answers: dict[str, Object] = {}
+    for start in range(0, len(names), _AT_ONCE):
+        wave = names[start : start + _AT_ONCE]
+        found = await gather_or_raise([partial(_get, context, requests, name) for name in wave])
+        answers |= {name: answer for name, answer in zip(wave, found, strict=True) if answer is not None}
+    if not answers:
+        return None
+    chosen = {
+        name: _item(answer, with_object=context.query.get("includeObject") != "None")
+        for name, answer in answers.items()
+        if labels.matches(metadata_of(answer).get("labels") or {}) and fields.matches({"metadata.name": name})
+    }
+    document = _document(next(iter(answers.values())), list(chosen.values()), version)
+    return NamedList(document, {name: [item] for name, item in chosen.items()})
+
+
+async def _get(context: RequestContext, requests: CallerRequests, name: str) -> Object | None:
+    # the rows of a Table without their objects have no labels to select by
+    include = context.query.get("includeObject")
+    query = f"?includeObject={'Object' if include == 'Object' else 'Metadata'}" if include else ""
+    try:
+        return await requests.get_one(object_path(context.info, name) + query)
+    except StatusError as error:
+        if error.code not in _ABSENT:
+            raise
+        return None
+
+
+def _item(answer: Object, *, with_object: bool) -> Object:
+    """The item of a list: it has no kind of its own."""
+    if answer.get("kind") != _TABLE:
+        return {name: value for name, value in answer.items() if name not in ("kind", "apiVersion")}
+    row: Object = answer["rows"][0]
+    return row if with_object else {**row, "object": None}
+
+
+def _document(example: Object, items: Sequence[Object], version: str) -> Object:
+    metadata = {"resourceVersion": version}
+    if example.get("kind") == _TABLE:
+        return {**example, "metadata": metadata, "rows": items}
+    kind, api_version = example["kind"], example["apiVersion"]
+    return {"kind": f"{kind}List", "apiVersion": api_version, "metadata": metadata, "items": items}

@@ -1,0 +1,43 @@
+"""Sends a response of the cluster to the client, as it comes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aiohttp import ClientError, ClientResponse, HttpVersion11, web
+
+from apiserver.request.context import RequestContext
+from tenant_apiserver.proxy.headers import answer_headers
+
+SMALL: Final = 64 * 1024
+"""The size in bytes up to which a response is sent in one piece."""
+
+
+async def relay(context: RequestContext, received: ClientResponse) -> web.StreamResponse:
+    """Sends the response while it arrives. Raises ConnectionResetError if it breaks off."""
+    headers = answer_headers(received.headers)
+    context.audit_id = headers.pop("Audit-ID", context.audit_id)
+    length = received.content_length
+    try:
+        if length is not None and length <= SMALL and context.http.method != "HEAD":
+            body = await received.read()
+            headers.popall("Content-Length", None)
+            return web.Response(body=body, status=received.status, reason=received.reason, headers=headers)
+        response = web.StreamResponse(status=received.status, reason=received.reason, headers=headers)
+        if length is None and context.http.version >= HttpVersion11 and context.http.method != "HEAD":
+            response.enable_chunked_encoding()
+        await response.prepare(context.http)
+        async for chunk in received.content.iter_any():
+            await response.write(chunk)
+        await response.write_eof()
+    except (ClientError, TimeoutError) as error:
+        _break_off(context)
+        raise ConnectionResetError("the response of the cluster broke off") from error
+    return response
+
+
+def _break_off(context: RequestContext) -> None:
+    """Lets the client see that the response is incomplete."""
+    transport = context.http.transport
+    if transport is not None:
+        transport.abort()
