@@ -22,6 +22,7 @@ from tests.e2e.support.clusters.processes import Process, free_port, run_command
 from tests.e2e.support.http.recording_proxy import RecordingProxy
 from tests.e2e.support.pods import Pods
 from tests.e2e.support.tenants import Object, Tenants
+from tests.server_fixtures import prepared_kube_cluster
 
 CAPACITY, CHILDREN, WORKERS, ATTEMPTS = 24, 3, 8, 30
 # each of them exceeded the pool in half of the cases before there was a witness
@@ -174,21 +175,32 @@ class Pool:
         return next(((each["status"], each["reason"]) for each in found if each["type"] == "QuotaReady"), None)
 
 
+@pytest.fixture(scope="module")
+def own_kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
+    """A control plane for the tests of this file, whose server reads `platform.yaml` in its directory."""
+    running = prepared_kube_cluster(tmp_path_factory.mktemp("storms"), tmp_path_factory)
+    try:
+        if not running.has_controllers:
+            pytest.skip("needs a kube-controller-manager beside kube-apiserver: put it into KUBEBUILDER_ASSETS")
+        path = running.directory / "platform.yaml"
+        path.write_text(SHARED)
+        running.flags = (f"--config={path}",)
+        running.restart()
+        yield running
+    finally:
+        running.stop()
+
+
 @pytest.fixture
-def settings(own_kube: KubeCluster, tmp_path: Path) -> Path:
+def settings(own_kube: KubeCluster) -> Path:
     """The file of the platform's settings, with which our server runs."""
-    if not own_kube.has_controllers:
-        pytest.skip("needs a kube-controller-manager beside kube-apiserver: put it into KUBEBUILDER_ASSETS")
-    path = tmp_path / "platform.yaml"
-    path.write_text(SHARED)
-    own_kube.flags = (f"--config={path}",)
-    own_kube.restart()
-    return path
+    return own_kube.directory / "platform.yaml"
 
 
 def test_a_shared_pool_is_exceeded_by_what_was_left_at_most_and_holds_afterwards(
     own_kube: KubeCluster, settings: Path
 ) -> None:
+    settings.write_text(SHARED)
     pool = Pool(own_kube)
     with pool.shown():
         pool.storm()
