@@ -16,8 +16,9 @@ from aiohttp import web
 
 from apiserver.endpoints.filters.error_response import ErrorResponses
 from apiserver.meta.errors import MethodNotAllowed, StatusError
-from apiserver.request.context import Handler, RequestContext, compose
+from apiserver.request.context import Handler, RequestContext, User, compose
 from apiserver.server.app import route_everything
+from apiserver.server.http_protocol import connection_of
 from apiserver.server.loopback import LoopbackConnection, LoopbackListener, listen_on_loopback
 from apiserver.server.socket_owner import is_own, owner_of, owners_are_known
 from tenant_apiserver import __version__
@@ -30,6 +31,7 @@ from tenant_apiserver.ui.static_files import StaticFile, load_static_files
 from tenant_apiserver.ui.upstream import Upstream
 
 _CLUSTER_PATHS: Final = frozenset({"api", "apis", "openapi", "version"})
+_USER: Final = User(name="the user of the page")
 _AGENT: Final = f"tenant-ui/{__version__}"
 
 
@@ -67,6 +69,7 @@ class PageServer:
         self._sessions = Sessions(time.monotonic)
         self._listener: LoopbackListener | None = None
         self._address = ("", 0)
+        self._judging = asyncio.Lock()
         self.knows_accounts = False
         """True if connections of other accounts of the machine are refused."""
 
@@ -99,8 +102,15 @@ class PageServer:
             if path != PAGE:
                 raise StatusError(403, "Forbidden", why)
             return document(HTTPStatus.FORBIDDEN, "This link comes from another site", self._type_the_address())
-        if path == LOGIN or self._has_session(headers):
-            return await next(context)
+        if self._has_session(headers):
+            # from now on, connections of strangers do not make the listener close this one
+            connection_of(context.http).identify(_USER)
+        elif path != LOGIN:
+            return self._without_session(path)
+        return await next(context)
+
+    def _without_session(self, path: str) -> web.Response:
+        """Raises StatusError for all but the page itself."""
         if path == PAGE:
             return document(HTTPStatus.UNAUTHORIZED, "You are not logged in", self._how_to_log_in)
         raise StatusError(401, "Unauthorized", f"no session: {self._how_to_log_in}")
@@ -141,7 +151,9 @@ class PageServer:
         connection = http.protocol
         assert isinstance(connection, LoopbackConnection)
         if connection.is_trusted is None:
-            connection.is_trusted = not self.knows_accounts or await _is_own_connection(http)
+            # one at a time, as many strangers must not occupy all threads of the process
+            async with self._judging:
+                connection.is_trusted = not self.knows_accounts or await _is_own_connection(http)
         return connection.is_trusted
 
     def _has_session(self, headers: Headers) -> bool:

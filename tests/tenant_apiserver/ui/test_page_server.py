@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from tenant_apiserver import __version__
-from tests.tenant_apiserver.ui.running_page import TENANTS, RunningPage, running_page
+from tests.tenant_apiserver.ui.running_page import TENANTS, RunningPage, read_answer, running_page
 
 _AS_ACCOUNT = """\
 import encodings.idna, http.client, os, sys
@@ -159,3 +159,15 @@ async def test_another_account_of_the_machine_gets_nothing_even_with_the_cookie(
     refused = await asyncio.to_thread(answer, 65534)
     assert refused.startswith("403")
     assert "the connection comes from another account of this machine" in refused
+
+
+async def test_connections_of_strangers_do_not_close_that_of_the_user(page: RunningPage) -> None:
+    head = ["GET /session HTTP/1.1", f"Host: {page.host}", f"Cookie: {page.cookie}"]
+    async with asyncio.timeout(20):
+        reader, writer = await page.open(*head)
+        assert (await read_answer(reader)).status == 200
+        strangers = [await asyncio.open_connection(page.address, page.port) for _ in range(250)]
+        writer.write("\r\n".join([*head, "", ""]).encode())
+        assert (await read_answer(reader)).status == 200
+    for each in (writer, *(other for _, other in strangers)):
+        each.close()
