@@ -55,13 +55,14 @@ async def session_info(kubectl: Sequence[str], *, namespace: str = "", read_only
 
 
 async def _wait_until_it_serves(process: asyncio.subprocess.Process) -> None:
-    """kubectl prints a line as soon as the socket is there."""
+    """kubectl prints a line as soon as the socket is there. A question instead, such as for a name, which nobody
+    answers, has no end of the line."""
     assert process.stdout is not None
     try:
         line = await asyncio.wait_for(process.stdout.readline(), _START_SECONDS)
     except TimeoutError:
         raise KubectlFailed(f"error: kubectl proxy did not start within {_START_SECONDS:.0f} s") from None
-    if not line:
+    if not line.endswith(b"\n"):
         raise KubectlFailed("error: kubectl proxy did not start")
 
 

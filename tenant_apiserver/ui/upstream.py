@@ -17,6 +17,10 @@ from registry.cluster.interface import ClusterUnreachable
 _TIMEOUT: Final = ClientTimeout(total=None, sock_connect=10.0)
 _FAILURES: Final = (aiohttp.ClientError, TimeoutError, OSError)
 
+# kubectl proxy's own answer where it has none of the cluster: one line of text, also about credentials
+_PROXY_FAILED: Final = 500
+_MOST_REASON: Final = 4096
+
 
 class Upstream(Protocol):
     """`registry.cluster.upstream.UpstreamClient` is one."""
@@ -59,6 +63,9 @@ class KubectlProxy:
         except _FAILURES as error:
             raise ClusterUnreachable from error
         async with response:
+            if response.status == _PROXY_FAILED and response.content_type == "text/plain":
+                reason = (await response.content.read(_MOST_REASON)).decode(errors="replace").strip()
+                raise ClusterUnreachable(f"kubectl cannot reach the cluster: {reason}")
             yield response
 
     async def close(self) -> None:
