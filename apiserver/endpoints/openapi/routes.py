@@ -17,7 +17,7 @@ from apiserver.encoding.accept_header import accept_clauses
 from apiserver.encoding.negotiation import JSON
 from apiserver.endpoints.discovery import ServedGroup
 from apiserver.endpoints.openapi import v2_protobuf as openapi_protobuf
-from apiserver.endpoints.openapi.definitions import definition_name, kind_definitions
+from apiserver.endpoints.openapi.definitions import kind_definitions
 from apiserver.endpoints.openapi.meta_definitions import REF_PREFIX, meta_definitions
 from apiserver.endpoints.openapi.paths import paths
 from apiserver.endpoints.openapi.v2 import to_v2
@@ -164,13 +164,7 @@ class OpenAPI:
             return self._v3
 
     def _build_v2(self, groups: Sequence[ServedGroup]) -> _V2Documents:
-        described = {
-            definition_name(served.resource): served.resource.published
-            for group in groups
-            for served in group.resources
-            if served.resource.published
-        }
-        v2 = to_v2(self._describe(groups), described)
+        v2 = to_v2(self._describe(groups))
         return _V2Documents(_encode(v2), StaticDocument(openapi_protobuf.encode(v2), openapi_protobuf.MEDIA_TYPE))
 
     def _build_v3(self, groups: Sequence[ServedGroup]) -> _V3Documents:

@@ -5,7 +5,7 @@ Keywords that v2 cannot express are dropped, because clients validate objects ag
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from apiserver.endpoints.openapi.meta_definitions import REF_PREFIX
@@ -18,18 +18,17 @@ _INT_OR_STRING = "x-kubernetes-int-or-string"
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
-def to_v2(document: Mapping[str, Any], described: Mapping[str, Collection[str]] | None = None) -> dict[str, Any]:
-    """`document` as OpenAPI v2; `document` itself is not changed. `described` are the fields of definitions that keep
-    their properties even if they preserve unknown fields, so that `kubectl explain` and dashboards have them."""
-    kept = described or {}
+def to_v2(document: Mapping[str, Any]) -> dict[str, Any]:
+    """`document` as OpenAPI v2; `document` itself is not changed. A field that preserves unknown fields has no
+    properties, as in kube-apiserver's document of a CustomResourceDefinition (apiextensions-apiserver,
+    controller/openapi/v2): kubectl, which validates the items of a List by v2, would reject all others. `kubectl
+    explain` reads v3."""
     components = document["components"]
     return {
         "swagger": "2.0",
         "info": document["info"],
         "paths": {path: _path(item) for path, item in document["paths"].items()},
-        "definitions": {
-            name: _definition(schema, kept.get(name, ())) for name, schema in components["schemas"].items()
-        },
+        "definitions": {name: _definition(schema) for name, schema in components["schemas"].items()},
         "securityDefinitions": components["securitySchemes"],
         "security": document["security"],
     }
@@ -84,16 +83,8 @@ def _first_schema(content: Mapping[str, Any]) -> Schema:
     return _schema(next(iter(content.values()))["schema"])
 
 
-def _definition(schema: Schema, described: Collection[str]) -> Schema:
+def _definition(schema: Schema) -> Schema:
     """A top-level definition keeps its properties even if unknown fields are preserved."""
-    converted = _with_properties(schema)
-    for field in described:
-        if field in converted.get("properties", ()):
-            converted["properties"][field] = _with_properties(schema["properties"][field])
-    return converted
-
-
-def _with_properties(schema: Schema) -> Schema:
     if not schema.get(_PRESERVE):
         return _schema(schema)
     return {**_schema({key: value for key, value in schema.items() if key != _PRESERVE}), _PRESERVE: True}

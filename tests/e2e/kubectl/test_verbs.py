@@ -260,3 +260,12 @@ def test_an_object_survives_a_round_trip_through_yaml(cluster: E2eCluster, tenan
 @pytest.mark.parametrize("path", sorted((Path(__file__).parents[3] / "examples").glob("*.yaml")), ids=lambda p: p.name)
 def test_the_examples_are_accepted(cluster: E2eCluster, path: Path) -> None:
     cluster.kubectl("create", "--dry-run=server", "--validate=strict", "-f", str(path))
+
+
+def test_an_item_of_a_list_may_have_undocumented_fields(cluster: E2eCluster, tenants: Tenants) -> None:
+    """kubectl validates the items of a List itself, by OpenAPI v2, before it sends them."""
+    body = manifest(tenants.new_name(), spec={"etcd": True, "undocumented": {"deep": 1}})
+    document = {"apiVersion": "v1", "kind": "List", "items": [body]}
+    cluster.kubectl("create", "-f", "-", input=json.dumps(document))
+    assert tenants.get(body["metadata"]["name"])["spec"]["undocumented"] == {"deep": 1}
+    assert "etcd" in cluster.kubectl("explain", "tenants.spec").stdout
