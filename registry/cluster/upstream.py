@@ -62,8 +62,10 @@ class UpstreamClient(HttpClusterClient):
     def is_left_by(self, target: str) -> bool:
         """True for a target that leads out of the path of the cluster's address, if that has one: what is beside it, on
         the same server, may not know impersonation, and would serve the request with the rights of this process."""
+        if not self._has_path:
+            return False
         segments = unquote(target.partition("?")[0]).replace("\\", "/").split("/")
-        return self._has_path and any(unquote(each) in (".", "..") for each in segments)
+        return any(unquote(each) in (".", "..") for each in segments)
 
     async def close(self) -> None:
         await self._forwarding.close()

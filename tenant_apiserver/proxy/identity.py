@@ -17,6 +17,7 @@ from apiserver.request.context import Handler, RequestContext, User
 NODES = "system:nodes"
 PRIVILEGED_GROUPS: Final = (MASTERS, NODES)
 _UNFORWARDABLE: Final = "the identity has characters that cannot be forwarded"
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _ESCAPED_IN_KEYS: Final = re.compile(r"[^a-z0-9!#$&'*+\-.^_`|~]")
 
 
@@ -67,7 +68,7 @@ def impersonation_headers(user: User) -> CIMultiDict[str]:
 
 
 def _is_kept(value: str) -> bool:
-    return bool(value) and value == value.strip() and not any(each < " " or each == "\x7f" for each in value)
+    return bool(value) and value == value.strip() and _CONTROL.search(value) is None
 
 
 def _escaped_key(key: str) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import partial
 
+from apiserver.meta.name_validation import path_segment_errors
 from apiserver.meta.resource import GroupResource
 from apiserver.request.context import Handler, RequestContext, User
 from apiserver.request.request_info import RequestInfo
@@ -49,8 +50,11 @@ class _Names:
         return await self._by_verb[info.verb].for_user(user)
 
     def names(self, visible: VisibleObjects) -> frozenset[str] | None:
-        """Bindings in namespaces give no right to cluster-scoped objects."""
-        return None if visible.namespaces is None else visible.names
+        """Bindings in namespaces give no right to cluster-scoped objects. Names that no object can have stay out of the
+        paths of requests."""
+        if visible.namespaces is None:
+            return None
+        return frozenset(name for name in visible.names if not path_segment_errors(name))
 
     def part(self, info: RequestInfo, name: str) -> CollectionPart:
         return name_part(info, name)

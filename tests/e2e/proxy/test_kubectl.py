@@ -95,7 +95,10 @@ def test_the_account_of_the_proxy_asks_for_itself_only_reviews_and_watches(
     access.bind(unique, namespace, user_subject(unique))
     client = proxy.client(unique)
     kube.wait_until("the list is answered", lambda: client.get(NAMESPACES).status == 200)
-    client.get(f"/api/v1/namespaces/{namespace}/pods").expect(200)
+    # the cluster learns of the binding at another time than the proxy
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    kube.wait_until("the cluster allows the list", lambda: client.get(pods).status == 200)
+    kube.wait_until("the merged list is answered", lambda: client.get("/api/v1/pods").status == 200)
     client.get("/api/v1/nodes").expect(403)
     client.get(NAMESPACES, headers={"Impersonate-User": "admin"}).expect(403)
     found = own_requests_of_proxy(kube.audit_log)
