@@ -44,7 +44,7 @@ export class ApiError extends Error {
 export async function request(method, path, { query, body, type = JSON_TYPE, signal } = {}) {
   const headers = { Accept: JSON_TYPE, ...(method === "GET" ? {} : { "Content-Type": type, "X-Tenant-UI": "1" }) };
   const response = await fetch(withQuery(path, query), {
-    method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body),
+    method, headers, signal, cache: "no-store", body: body === undefined ? undefined : JSON.stringify(body),
   });
   const object = await response.json().catch(() => undefined);
   if (!response.ok) throw new ApiError(object, response.status);
@@ -102,7 +102,7 @@ export async function list(path, query, onPage, signal) {
  */
 export async function watch(path, query, resourceVersion, { onOpen, onEvent }, signal) {
   const asked = { ...query, watch: "1", allowWatchBookmarks: "true", resourceVersion, timeoutSeconds: String(WATCH_SECONDS) };
-  const response = await fetch(withQuery(path, asked), { headers: { Accept: JSON_TYPE }, signal });
+  const response = await fetch(withQuery(path, asked), { headers: { Accept: JSON_TYPE }, signal, cache: "no-store" });
   if (!response.ok || !response.body) throw new ApiError(await response.json().catch(() => undefined), response.status);
   onOpen();
   let slice = performance.now();

@@ -60,7 +60,7 @@ export function openDialog({ title, class: style = "", returnTo }, ...content) {
   const id = newId("title");
   const close = h("button", { type: "button", class: "icon close", "aria-label": "Close", onclick: () => dialog.close() });
   const dialog = h("dialog", { class: style, "aria-labelledby": id },
-    h("header", {}, h("h2", { id }, title), close), ...content);
+    h("div", { class: "heading" }, h("h2", { id }, title), close), ...content);
   const before = /** @type {HTMLElement | null} */ (document.activeElement);
   dialog.addEventListener("close", () => {
     dialog.remove();

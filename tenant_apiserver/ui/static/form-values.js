@@ -41,6 +41,25 @@ export function patchOf(tenant, values) {
   return { metadata: { resourceVersion: tenant.metadata.resourceVersion }, spec };
 }
 
+/**
+ * What a user has changed since `before`, on top of `newer`: what was not changed is taken from there.
+ * @param {Values} before @param {Values} newer @param {Values} typed
+ * @returns {Values}
+ */
+export function rebased(before, newer, typed) {
+  const choose = (/** @type {any} */ old, /** @type {any} */ theirs, /** @type {any} */ mine) => (mine === old ? theirs : mine);
+  const [old, theirs, mine] = [before, newer, typed].map((each) => new Map(each.quotas));
+  const resources = new Set([...theirs.keys(), ...mine.keys()]);
+  return {
+    name: newer.name,
+    host: choose(before.host, newer.host, typed.host),
+    schedulingClass: choose(before.schedulingClass, newer.schedulingClass, typed.schedulingClass),
+    switches: Object.fromEntries(SWITCHES.map((name) => [name, choose(before.switches[name], newer.switches[name], typed.switches[name])])),
+    quotas: [...resources].map((key) => [key, choose(old.get(key), theirs.get(key), mine.get(key))])
+      .filter(([, value]) => value !== undefined),
+  };
+}
+
 /** @param {Values} before @param {Values} after @returns {Record<string, any>} */
 function specPatch(before, after) {
   /** @type {Record<string, any>} */ const spec = {};

@@ -25,6 +25,7 @@ export function amount(quantity) {
 export function quantityLike(like, value) {
   const unit = QUANTITY.exec(String(like ?? "").trim())?.[2] ?? "";
   const shown = Number((value / SUFFIXES.get(unit)).toFixed(3));
+  if (shown === 0) return "0";
   return unit === "" && !Number.isInteger(shown) && Math.abs(shown) < 1000 ? `${Math.round(value * 1000)}m` : `${shown}${unit}`;
 }
 

@@ -95,8 +95,9 @@ function showEmpty() {
 /** The use of namespaces is not watched: a browser has few connections. */
 async function readUse() {
   try {
-    for (const [workload, used] of await readAllUsed(AbortSignal.timeout(30_000))) store.putUsed(workload, used);
-    tree.refresh();
+    const found = await readAllUsed(AbortSignal.timeout(30_000));
+    for (const [workload, used] of found) store.putUsed(workload, used);
+    if (found.size) tree.refresh();
   } catch { /* the bars show what children declare */ }
 }
 
@@ -232,6 +233,9 @@ function listenToDocument() {
     else follower.start();
   });
   window.addEventListener("popstate", followLocation);
+  // a page that the browser keeps for the way back would keep its connection for a minute, too
+  window.addEventListener("pagehide", () => follower.stop());
+  window.addEventListener("pageshow", (event) => event.persisted && follower.start());
 }
 
 async function begin() {

@@ -2,7 +2,7 @@
 
 import { ApiError, createTenant, get, patchTenant, tenantPath } from "./api.js";
 import { announce, h, newId, openDialog } from "./dom.js";
-import { newTenant, patchOf, placeErrors, SWITCHES, valuesOf } from "./form-values.js";
+import { newTenant, patchOf, placeErrors, rebased, SWITCHES, valuesOf } from "./form-values.js";
 
 const PAUSE_MS = 250;
 const COMMON_RESOURCES = ["cpu", "memory", "storage", "requests.cpu", "limits.memory", "count/services", "pods"];
@@ -178,17 +178,19 @@ class TenantForm {
     for (const { key, amount, error } of this._quotaRows()) setError(amount, error, fields.get(`quota:${key.value.trim()}`) ?? "");
   }
 
-  /** What was typed stays, and is compared with the newer Tenant from now on. */
+  /** What was changed here stays; everything else is as the other has left it. */
   _offerReload() {
     const button = h("button", { type: "button", onclick: async () => {
       const { namespace, name } = this._base.metadata;
-      const typed = this._values();
+      const before = valuesOf(this._base);
       this._base = await get(tenantPath(namespace, name));
-      announce("The newer version is loaded; your values are kept.");
+      const values = rebased(before, valuesOf(this._base), this._values());
+      this._element.replaceWith(this._form(values));
       this._showErrors(new Map(), []);
-      this._submit.disabled = patchOf(this._base, typed) === undefined;
+      announce("The newer version is loaded, with your changes on top.");
+      this._submit.focus();
       this._check();
-    } }, "Load the newer version, and keep what I typed");
+    } }, "Load the newer version, and keep my changes");
     this._top.replaceChildren(h("p", {}, "The tenant was changed by another since you opened it."), button);
     this._top.hidden = false;
   }

@@ -105,7 +105,7 @@ export class TenantPanel extends HTMLElement {
     const [namespace, name] = this.key.split("/");
     const button = (/** @type {string} */ text, /** @type {string} */ event, style = "") => h("button", { type: "button", class: style, "data-focus": event, onclick: () => this._fire(event, { key: this.key }) }, text);
     const children = node ? (this.store?.children(node).length ?? 0) : 0;
-    return h("header", {},
+    return h("div", { class: "summary" },
       h("div", { class: "title" }, this._trail(node, namespace),
         h("button", { type: "button", class: "icon close", "data-focus": "close", "aria-label": "Close the details", onclick: () => this._fire("tenant-close", {}) })),
       h("div", { class: "title" }, h("h2", { tabIndex: -1, "data-focus": "heading" }, name),
