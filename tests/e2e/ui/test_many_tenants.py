@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.e2e.support.browser.chromium import Chromium
@@ -37,7 +37,7 @@ _SCROLL = """
 
 
 def test_ten_thousand_tenants_take_few_elements_and_no_long_task(
-    chromium: Chromium, tmp_path: Path, record_property: pytest.RecordProperty
+    chromium: Chromium, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     cluster = LargeCluster(tmp_path)
     try:
