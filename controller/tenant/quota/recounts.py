@@ -98,13 +98,14 @@ def have_equal_limits(first: Shares, second: Shares) -> bool:
 
 
 def nudged(own: Shares, other: Shares) -> Mapping[str, int]:
-    """The limits with the least difference by which the quota controller counts anew: towards the other quota's, or
-    else down. They never let a namespace use more than before, because the other quota holds; where no limit can be
-    lowered, one is a grain more."""
+    """The limits with the least difference by which the quota controller counts anew, to and fro between two amounts
+    if the other quota's is greater, or else down. They never let a namespace use more than before, because the other
+    quota holds; where no limit can be lowered, one is a grain more."""
     limits = _limits(own)
     for key, hard in sorted(limits.items()):
         if (other.get(key, NOTHING).hard or 0) > hard:
-            return {**limits, key: hard + grain_of(key)}
+            is_up = hard // grain_of(key) % 2 == 0
+            return {**limits, key: hard + grain_of(key) if is_up else hard - grain_of(key)}
     for key, hard in sorted(limits.items()):
         if hard > 0:
             return {**limits, key: max(0, hard - grain_of(key))}

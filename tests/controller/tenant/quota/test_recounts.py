@@ -77,7 +77,8 @@ def test_more_than_a_request_takes_is_not_waited() -> None:
 @pytest.mark.parametrize(
     ("own", "other", "expected"),
     [
-        pytest.param(4, 6, 5, id="towards the other, which is greater"),
+        pytest.param(4, 9, 5, id="to the other, which is greater"),
+        pytest.param(5, 9, 4, id="and back, so that nothing is undone"),
         pytest.param(6, 4, 5, id="towards the other, which is less"),
         pytest.param(6, 6, 5, id="down"),
         pytest.param(0, 0, 1, id="up where nothing can be lowered"),
