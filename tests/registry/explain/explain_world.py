@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,6 +87,10 @@ class ExplainWorld:
 
     async def explain(self, about: str, of: Key = ALICE, user: User = EVE) -> bytes:
         """The answer as the API encodes it."""
+        return await self.started(of, user)(about)
+
+    def started(self, of: Key = ALICE, user: User = EVE) -> Callable[[str], Awaitable[bytes]]:
+        """Answers about one Tenant, any number of times."""
         tree, tenants = self._objects()
         cluster, cache = FakeCluster(), WatchCache(tenant_resource())
         cache.replace([encode(tenant_resource(), each) for each in tenants], 1)
@@ -99,9 +103,14 @@ class ExplainWorld:
             may_set_host=lambda one: "system:masters" in one.groups,
         )
         explainer = Explainer(cluster=cluster, authorizer=self.authorizer, sources=sources)
-        found = await cache.get(of)
-        assert found is not None
-        return encode(explanation_resource(), await explainer.explain(user, found.object(), parse_subject(about))).json
+
+        async def explain(about: str) -> bytes:
+            found = await cache.get(of)
+            assert found is not None
+            answer = await explainer.explain(user, found.object(), parse_subject(about))
+            return encode(explanation_resource(), answer).json
+
+        return explain
 
 
 def condition(type_: str, status: str = "True", reason: str = "Reconciled", message: str = "") -> Object:
