@@ -47,7 +47,10 @@ def string_entries(value: object) -> dict[str, str]:
 
 def parse_json_annotation(annotations: Mapping[str, str], key: str) -> Any:
     """The JSON value of a hidden annotation, None if it is missing, invalid, or nested deeper than objects may be."""
-    text = annotations.get(key, "")
+    text = annotations.get(key)
+    if not text:
+        # the usual case, without the cost of an exception
+        return None
     try:
         value = orjson.loads(text)
     except ValueError:
@@ -61,17 +64,10 @@ def stored_status(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def user_labels(metadata: Mapping[str, Any]) -> dict[str, str]:
-    return _user_entries(string_entries(metadata.get("labels")), _long_keys(metadata, "labels"))
-
-
-def user_annotations(metadata: Mapping[str, Any]) -> dict[str, str]:
-    return _user_entries(string_entries(metadata.get("annotations")), _long_keys(metadata, "annotations"))
-
-
-def _long_keys(metadata: Mapping[str, Any], field: str) -> dict[str, str]:
-    entries = parse_json_annotation(string_entries(metadata.get("annotations")), LONG_KEYS_ANNOTATION)
-    return string_entries(entries.get(field)) if isinstance(entries, dict) else {}
+def _long_keys(annotations: Mapping[str, str]) -> Mapping[str, Any]:
+    """The labels and annotations of the user whose keys are too long for a key of their own, by field."""
+    entries = parse_json_annotation(annotations, LONG_KEYS_ANNOTATION)
+    return entries if isinstance(entries, dict) else {}
 
 
 def _user_entries(stored: Mapping[str, str], long_keys: Mapping[str, str]) -> dict[str, str]:
@@ -81,13 +77,15 @@ def _user_entries(stored: Mapping[str, str], long_keys: Mapping[str, str]) -> di
 
 def to_shown_metadata(metadata: Mapping[str, Any], *, name: str) -> dict[str, Any]:
     """The metadata of the application `name`, from the `metadata` of its HelmRelease. The two share no values."""
+    stored = string_entries(metadata.get("annotations"))
+    long_keys = _long_keys(stored)
     shown: dict[str, Any] = {"name": name, "namespace": metadata.get("namespace", "")}
     shown |= {field: deepcopy(metadata[field]) for field in _SHARED_FIELDS if metadata.get(field) not in (None, "", [])}
     finalizers = [each for each in metadata.get("finalizers") or () if each not in HIDDEN_FINALIZERS]
-    managed = parse_json_annotation(string_entries(metadata.get("annotations")), MANAGED_FIELDS_ANNOTATION)
+    managed = parse_json_annotation(stored, MANAGED_FIELDS_ANNOTATION)
     optional: dict[str, Any] = {
-        "labels": user_labels(metadata),
-        "annotations": user_annotations(metadata),
+        "labels": _user_entries(string_entries(metadata.get("labels")), string_entries(long_keys.get("labels"))),
+        "annotations": _user_entries(stored, string_entries(long_keys.get("annotations"))),
         "finalizers": finalizers,
         "managedFields": managed if isinstance(managed, list) else [],
     }

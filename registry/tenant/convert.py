@@ -86,7 +86,7 @@ def to_release(tenant: Object, current: Object | None, settings: ReleaseSettings
 
     Neither argument is changed. If the Tenant has not changed, the result equals `current`.
     """
-    release = deepcopy(current) if current is not None else _new_release(tenant, settings)
+    release = _with_own_spec(current) if current is not None else _new_release(tenant, settings)
     release["metadata"] = to_release_metadata(
         tenant["metadata"], release["metadata"], app_version=tenant.get("appVersion") or ""
     )
@@ -95,6 +95,11 @@ def to_release(tenant: Object, current: Object | None, settings: ReleaseSettings
     else:
         change_values(release.setdefault("spec", {}), tenant.get("spec"))
     return release
+
+
+def _with_own_spec(release: Object) -> Object:
+    """A copy whose spec can be changed. The metadata are replaced as a whole, and the status is not changed."""
+    return {**release, "spec": deepcopy(release["spec"])} if "spec" in release else dict(release)
 
 
 def _new_release(tenant: Object, settings: ReleaseSettings) -> Object:

@@ -52,7 +52,10 @@ def _by_type(conditions: object) -> dict[str, Object]:
 
 
 def _valid(value: object, model: type[BaseModel]) -> Object | None:
-    """The fields of `value` that `model` has, None if `value` is invalid."""
+    """The fields of `value` that `model` has, None if `value` is missing or invalid."""
+    if value is None:
+        # the usual case of a new Tenant, without the cost of a ValidationError
+        return None
     try:
         return model.model_validate(value).model_dump(by_alias=True, exclude_none=True)
     except ValidationError:
