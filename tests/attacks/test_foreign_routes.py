@@ -89,7 +89,7 @@ def test_a_host_that_moves_takes_its_hostnames_from_routes_written_before(tenant
         "alice's route is told", partial(_is_rejected, gateways, alice, "old", "NoMatchingListenerHostname")
     )
     gateways.wait_until("zed is served", lambda: publisher.added_listeners() == [f"www.{contested}"])
-    assert gateways.rejection_reason(zed, "new") == ""
+    gateways.wait_until("zed's route is accepted", lambda: gateways.rejection_reason(zed, "new") == "")
 
 
 def test_a_route_to_a_gateway_that_never_was_is_told_so(tenants: Tenants, gateways: Gateways) -> None:
