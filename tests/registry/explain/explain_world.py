@@ -92,8 +92,9 @@ class ExplainWorld:
     def started(self, of: Key = ALICE, user: User = EVE) -> Callable[[str], Awaitable[bytes]]:
         """Answers about one Tenant, any number of times."""
         tree, tenants = self._objects()
-        cluster, cache = FakeCluster(), WatchCache(tenant_resource())
-        cache.replace([encode(tenant_resource(), each) for each in tenants], 1)
+        cluster, resource_of_tenants = FakeCluster(), tenant_resource()
+        cache = WatchCache(resource_of_tenants)
+        cache.replace([encode(resource_of_tenants, each) for each in tenants], 1)
         for resource, obj in self.objects:
             cluster.add(resource, obj)
         sources = ExplainSources(

@@ -13,7 +13,7 @@ from tests.cpu_time import least_ratio
 from tests.registry.explain.explain_world import ALICE, Everything, ExplainWorld, InNamespaces
 
 _HOST = "host/shop.alice.example.org"
-_MANY = 2_000
+_MANY = 10_000
 
 
 def _answers(count: int, authorizer: Everything | InNamespaces) -> Callable[[str], Awaitable[bytes]]:
