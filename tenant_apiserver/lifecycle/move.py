@@ -26,7 +26,7 @@ from tenant_apiserver.lifecycle.kinds import TargetObject
 from tenant_apiserver.lifecycle.our_server import our_server
 from tenant_apiserver.lifecycle.preflight import judge
 from tenant_apiserver.lifecycle.reader import ReadableCluster, read_facts
-from tenant_apiserver.lifecycle.registration import OurServer, is_returnable, moved_to_us, new_registration
+from tenant_apiserver.lifecycle.registration import OurServer, is_returnable, moved_to_us, new_registration, repaired
 from tenant_apiserver.lifecycle.serving import LOCAL, leads_to_us, service_of
 from tenant_apiserver.lifecycle.writer import OperatorWriter, return_api_service
 from tenant_apiserver.options.lifecycle import MoveOptions
@@ -149,7 +149,7 @@ class _Move:
         if not service_of(live):
             raise StepRefused(f"{name}: {LOCAL}")
         moved = moved_to_us(live, self._ours)
-        if not is_returnable(moved, live):
+        if not is_returnable(moved, repaired(live, self._ours)):
             raise StepRefused(f"{name} could not be returned exactly as it is, so it stays there")
         return moved
 

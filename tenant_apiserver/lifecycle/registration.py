@@ -41,7 +41,7 @@ class NotSaved(ValueError):
 
 def moved_to_us(api_service: Object, ours: OurServer) -> Object:
     """The APIService as it is to be written, with the resourceVersion that was read. The argument is not changed."""
-    moved = deepcopy(api_service)
+    moved = repaired(api_service, ours)
     metadata = moved["metadata"]
     annotations: dict[str, str] = dict(metadata.get("annotations") or {})
     injected = {key: annotations.pop(key) for key in [*annotations] if key.startswith(_INJECT_PREFIX)}
@@ -51,6 +51,21 @@ def moved_to_us(api_service: Object, ours: OurServer) -> Object:
     metadata["annotations"] = annotations | _injection(ours)
     moved["spec"] = {key: moved["spec"][key] for key in ("group", "version", *_PRIORITIES)} | _service(ours)
     return moved
+
+
+def repaired(api_service: Object, ours: OurServer) -> Object:
+    """A copy, with the CA of its own server. An upgrade of that server's chart that puts the APIService back after a
+    move leaves our CA in it, as the chart names none: cert-manager writes it, if it runs."""
+    found = deepcopy(api_service)
+    try:
+        former = _former(found["metadata"].get("annotations") or {})["spec"]
+    except NotSaved:
+        return found
+    spec = found["spec"]
+    is_its_own = spec.get("service") == former.get("service") and "caBundle" in former
+    if is_its_own and spec.get("caBundle") == ours.bundle:
+        spec["caBundle"] = former["caBundle"]
+    return found
 
 
 def moved_back(api_service: Object) -> Object:
@@ -100,8 +115,21 @@ def new_registration(group: str, ours: OurServer) -> Object:
 
 
 def is_moved(api_service: Object) -> bool:
-    """True if `moved_back` knows its former form."""
+    """True if `moved_back` knows its former form, also if somebody else has put it back since."""
     return FORMER_ANNOTATION in (api_service["metadata"].get("annotations") or {})
+
+
+def last_mover(api_service: Object) -> str:
+    """The field manager that has written last where an APIService leads; "somebody" if that is not known."""
+    entries = api_service["metadata"].get("managedFields") or ()
+    movers = [each for each in entries if "f:name" in _service_fields(each)]
+    return str(max(movers, key=lambda each: each.get("time", ""))["manager"]) if movers else "somebody"
+
+
+def _service_fields(entry: Object) -> Mapping[str, object]:
+    fields: Mapping[str, Any] = entry.get("fieldsV1") or {}
+    found: Mapping[str, object] = fields.get("f:spec", {}).get("f:service", {})
+    return found
 
 
 def _former(annotations: Mapping[str, str]) -> Mapping[str, Any]:

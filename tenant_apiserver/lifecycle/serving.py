@@ -24,6 +24,7 @@ from tenant_apiserver.lifecycle.installed import (
     tenantsecrets_readable,
 )
 from tenant_apiserver.lifecycle.kinds import TargetObject, owner_of
+from tenant_apiserver.lifecycle.registration import is_moved, last_mover
 
 LOCAL = "kube-apiserver itself serves the group, from a CustomResourceDefinition"
 _SERVING, _KINDS = "Who serves the groups now", "Kinds"
@@ -103,7 +104,11 @@ def _judge_group(facts: ClusterFacts, step: OperatorStep, group: str) -> Check:
     if step is OperatorStep.REGISTER and group in facts.groups:
         remedy = "run `tenant-apiserver preflight --for=replace`, and follow docs/live-cozystack.md"
         return Check(_SERVING, Level.FAIL, name, f"{message}; it stays so, as `kubectl create` would fail", remedy)
-    return Check(_SERVING, level, name, message + _fate(api_service, step, moves=group in facts.groups))
+    message += _fate(api_service, step, moves=group in facts.groups)
+    if is_moved(api_service):
+        message += f"; it was moved to us before, and {last_mover(api_service)} has put it back"
+        return Check(_SERVING, Level.WARN, name, message, "suspend its owner until the move back, then: replace")
+    return Check(_SERVING, level, name, message)
 
 
 def _answers(facts: ClusterFacts, group: str, api_service: Object) -> tuple[bool, str]:

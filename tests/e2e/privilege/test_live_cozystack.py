@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from apiserver.tls import certificates
 from tests.e2e.support.client_load import ClientLoad
+from tests.e2e.support.clusters import cainjector
 from tests.e2e.support.clusters.audit_log import OPERATOR, SHADOW, verbs_of
+from tests.e2e.support.clusters.cainjector import CaInjector
 from tests.e2e.support.clusters.cluster import CORE_GROUP_VERSION, GROUP_VERSION, ROOT, tenants_path
 from tests.e2e.support.clusters.peer import NAME, PROGRAM, LiveCluster, program
 from tests.e2e.support.clusters.processes import REPOSITORY, free_port, run_command, wait_until
+from tests.e2e.support.helm import run_helm
 from tests.e2e.support.http.https_client import Client
 from tests.server_fixtures import prepared_kube_cluster
 
@@ -51,13 +57,17 @@ def create(live: LiveCluster, name: str) -> None:
     live.client.request_with_retries("POST", tenants_path(ROOT), body).expect(201)
 
 
-def groups_of(live: LiveCluster) -> list[str]:
-    """The real peer has kinds in its other groups that this version does not serve."""
-    return [] if live.groups == ("apps", "core") else ["--groups=apps.cozystack.io"]
+def metadata(api_services: dict[str, Any]) -> dict[str, Any]:
+    return {group: each["metadata"] for group, each in api_services.items()}
+
+
+def succeeds(live: LiveCluster, command: str) -> None:
+    status, printed = live.command(command)
+    assert status == 0, printed
 
 
 def test_preflight_says_who_serves_the_groups_and_writes_nothing(live: LiveCluster) -> None:
-    status, printed = live.command("preflight", *groups_of(live))
+    status, printed = live.command("preflight")
     assert status == 0, printed
     assert "cozy-system/cozystack-api, available" in printed
     status, printed = live.command("preflight", "--for=register")
@@ -116,32 +126,140 @@ def _check_nobody_gets_secrets(live: LiveCluster, client: Client) -> None:
     live.kube.client().request("DELETE", f"{stored}/shadowed").expect(200)
 
 
+@pytest.mark.skipif(
+    cainjector.program() is None,
+    reason=f"no cainjector: build it with `go build .` in cert-manager's cmd/cainjector, and set {cainjector.PROGRAM}",
+)
+def test_cert_managers_cainjector_writes_the_ca_of_each_server_only_for_that_server(live: LiveCluster) -> None:
+    """The annotation of cozystack-api's chart names its Certificate; ours has a CA that cert-manager does not know."""
+    injector, renewed = CaInjector(live.kube, NAME), certificates.make_ca("renewed").certificate + live.ca
+    with injector.running(live.ca):
+        registered = live.api_services()
+        succeeds(live, "replace")
+        moved = live.api_services()
+        # the renewal is an event for every object that names the Certificate
+        injector.issue(renewed)
+        assert live.api_services() == moved
+        assert not live.has_ca(live.ca)
+        assert live.client.get(f"{GROUP_VERSION}/tenants").status == 200
+        succeeds(live, "back")
+        wait_until("the peer has its renewed CA", lambda: live.has_ca(renewed), seconds=120)
+        assert live.client.get(f"{GROUP_VERSION}/tenants").status == 200
+        assert metadata(live.api_services()) == metadata(registered)
+
+
+@pytest.fixture
+def upgrade(live: LiveCluster, tmp_path: Path) -> Iterator[Callable[[str], subprocess.CompletedProcess[str]]]:
+    """Upgrades the release of cozystack-api's chart, whose registration has not changed, with more flags of Helm 4."""
+    chart, release = live.write_chart(tmp_path), (NAME, "--namespace=cozy-system")
+    # helm/helm#31510: with server-side apply, Helm 4.0 takes over nothing
+    installed = run_helm(live.kube, tmp_path, "install", *release, chart, "--server-side=false")
+    assert installed.returncode == 0, installed.stderr
+    yield lambda flags: run_helm(live.kube, tmp_path, "upgrade", *release, chart, *flags.split())
+    live.command("back")
+    # Helm forgets the release, and its objects stay
+    live.client.request("DELETE", "/api/v1/namespaces/cozy-system/secrets", query={"labelSelector": "owner=helm"})
+
+
+def test_an_upgrade_of_the_peers_chart_that_is_merged_leaves_the_groups_with_us(
+    live: LiveCluster, upgrade: Callable[[str], subprocess.CompletedProcess[str]]
+) -> None:
+    """As Helm 3 does: it sends what differs between the two versions of the chart, and nothing differs there."""
+    registered = live.api_services()
+    succeeds(live, "replace")
+    moved = live.api_services()
+    done = upgrade("--server-side=false")
+    assert done.returncode == 0, done.stderr
+    assert live.api_services() == moved
+    succeeds(live, "back")
+    assert live.api_services() == registered
+
+
+def test_an_upgrade_of_the_peers_chart_that_is_applied_is_refused_while_we_have_the_groups(
+    live: LiveCluster, upgrade: Callable[[str], subprocess.CompletedProcess[str]]
+) -> None:
+    """As Helm 4 does without more flags. After the move back, it succeeds."""
+    succeeds(live, "replace")
+    moved = live.api_services()
+    refused = upgrade("--server-side=true")
+    assert refused.returncode != 0
+    assert 'with "tenant-apiserver-operator"' in refused.stderr, refused.stderr
+    assert live.api_services() == moved
+    succeeds(live, "back")
+    done = upgrade("--server-side=true")
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_upgrade_that_is_forced_takes_the_groups_back_and_preflight_says_who_did_it(
+    live: LiveCluster, upgrade: Callable[[str], subprocess.CompletedProcess[str]]
+) -> None:
+    registered = live.api_services()
+    succeeds(live, "replace")
+    done = upgrade("--server-side=true --force-conflicts")
+    assert done.returncode == 0, done.stderr
+    assert live.served_by() == NAME
+    _, printed = live.command("preflight")
+    assert "it was moved to us before, and helm has put it back" in printed, printed
+    # once more, and back to the CA that the peer had at first: the chart names none
+    succeeds(live, "replace")
+    assert live.served_by() == OURS
+    assert live.client.get(f"{GROUP_VERSION}/tenants").status == 200
+    succeeds(live, "back")
+    assert live.api_services() == registered
+    assert live.client.get(f"{GROUP_VERSION}/tenants").status == 200
+
+
 def test_the_move_there_and_back_under_load_and_off_again(live: LiveCluster) -> None:
+    """With two kube-apiservers, each of which moves at its own moment."""
+    live.restart_ours("--controllers=none")
     for number in range(5):
         create(live, f"still{number}")
-    wait_until("our controllers have seen the Tenants", lambda: _finalized(live), seconds=120)
     before, registered = releases(live), live.api_services()
-    load = ClientLoad(live.client, "moving")
-    with load.running():
-        time.sleep(2)
+    loads = [ClientLoad(live.client, "moving"), ClientLoad(live.kube.client_of_another_apiserver(), "beside")]
+    with loads[0].running(), loads[1].running():
+        wait_until_written(loads)
         assert live.served_by() == NAME
-        status, printed = live.command("replace", *groups_of(live))
-        assert status == 0, printed
+        succeeds(live, "replace")
         assert live.served_by() == OURS
-        created = len(load.acknowledged)
-        wait_until("clients write through our server", lambda: len(load.acknowledged) > created + 3, seconds=60)
-        status, printed = live.command("back")
-        assert status == 0, printed
+        wait_until_written(loads)
+        succeeds(live, "back")
         assert live.served_by() == NAME
-        created = len(load.acknowledged)
-        wait_until("clients write through the peer again", lambda: len(load.acknowledged) > created + 3, seconds=60)
-        wait_until("the watch has shown all", lambda: load.seen >= set(load.acknowledged[:created]), seconds=60)
+        for load, names in zip(loads, wait_until_written(loads), strict=True):
+            wait_until("the watch has shown all", partial(load.seen.issuperset, names), seconds=60)
     assert live.api_services() == registered
     after = releases(live)
     assert {name: after[name] for name in before} == before
-    _check_nothing_is_lost(live, load)
-    print(load.summary())
+    for load in loads:
+        _check_nothing_is_lost(live, load)
+        print(load.summary())
+    _take_over(live)
     _uninstall(live)
+
+
+def wait_until_written(loads: Sequence[ClientLoad]) -> Sequence[set[str]]:
+    """Waits until each client has created some more. Returns the names that were created before."""
+    created = [set(load.acknowledged) for load in loads]
+
+    def have_written() -> bool:
+        return all(len(load.acknowledged) > len(names) + 3 for load, names in zip(loads, created, strict=True))
+
+    wait_until("clients write", have_written, seconds=60)
+    return created
+
+
+def _take_over(live: LiveCluster) -> None:
+    """Our controllers run instead of the peer's, by their flag, and no HelmRelease gets another spec by that."""
+    before, chart = releases(live), {"meta.helm.sh/release-name": "tenant-still0"}
+    namespaces = "/api/v1/namespaces"
+    made = {"name": "tenant-still0", "annotations": chart, "labels": {"app.kubernetes.io/managed-by": "Helm"}}
+    by_the_chart = live.client.request("POST", namespaces, {"metadata": made}).expect(201)["metadata"]
+    succeeds(live, "replace")
+    live.restart_ours()
+    wait_until("our controllers have seen the Tenants", lambda: _finalized(live), seconds=120)
+    assert releases(live) == before
+    kept = live.client.get(f"{namespaces}/tenant-still0").expect(200)["metadata"]
+    assert kept["uid"] == by_the_chart["uid"]
+    succeeds(live, "back")
 
 
 def _finalized(live: LiveCluster) -> int:

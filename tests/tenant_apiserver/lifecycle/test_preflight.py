@@ -186,6 +186,17 @@ async def test_whoever_upgrades_the_peer_takes_the_api_services_back() -> None:
     assert found.remedy.startswith("flux suspend helmrelease -n cozy-system cozystack-api")
 
 
+async def test_whoever_has_put_an_api_service_back_is_named() -> None:
+    cluster = live_cozystack()
+    moved = api_service("apps.cozystack.io")
+    moved["metadata"]["annotations"] |= {"apps.cozystack.io/former-registration": "{}"}
+    cluster.add(APISERVICES, moved)
+    found = one(await checks_of(cluster, OperatorStep.REPLACE), "v1alpha1.apps.cozystack.io")
+    assert found.level is Level.WARN
+    assert "it was moved to us before, and somebody has put it back" in found.message
+    assert "suspend its owner" in found.remedy
+
+
 async def test_what_may_not_be_read_is_not_known() -> None:
     cluster = live_cozystack()
 

@@ -13,6 +13,7 @@ from tenant_apiserver.lifecycle.registration import (
     OurServer,
     is_moved,
     is_returnable,
+    last_mover,
     moved_back,
     moved_to_us,
     new_registration,
@@ -114,3 +115,36 @@ def test_a_group_that_nobody_has_is_registered_as_by_the_manifests(overlay: str,
     expected = of_kind(built(overlay), "APIService", "v1alpha1.core.cozystack.io")
     expected["spec"]["caBundle"] = ca.bundle
     assert new_registration("core.cozystack.io", ca) == expected
+
+
+def put_back(moved: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """As an upgrade of the peer's chart does, which names no CA and knows nothing of our annotation."""
+    found = deepcopy(moved)
+    found["spec"]["service"] = before["spec"]["service"]
+    found["metadata"]["annotations"] |= before["metadata"]["annotations"]
+    return found
+
+
+def test_a_second_move_keeps_the_ca_that_the_former_server_had_before_the_first() -> None:
+    before = api_service("apps.cozystack.io")
+    again = moved_to_us(put_back(moved_to_us(before, CA), before), CA)
+    assert again["spec"]["caBundle"] == CA.bundle
+    assert moved_back(again)["spec"]["caBundle"] == before["spec"]["caBundle"]
+
+
+def test_a_ca_that_somebody_else_has_written_since_is_kept() -> None:
+    before = api_service("apps.cozystack.io")
+    renewed = put_back(moved_to_us(before, CA), before)
+    renewed["spec"]["caBundle"] = "cmVuZXdlZA=="
+    assert moved_back(moved_to_us(renewed, CA))["spec"]["caBundle"] == "cmVuZXdlZA=="
+
+
+def test_the_last_mover_is_the_manager_that_has_written_the_service_last() -> None:
+    service: dict[str, Any] = {"f:spec": {"f:service": {"f:name": {}}}}
+    managers = [
+        {"manager": "helm", "time": "2026-01-02T00:00:00Z", "fieldsV1": service},
+        {"manager": "tenant-apiserver-operator", "time": "2026-01-01T00:00:00Z", "fieldsV1": service},
+        {"manager": "cainjector", "time": "2026-01-03T00:00:00Z", "fieldsV1": {"f:spec": {"f:caBundle": {}}}},
+    ]
+    assert last_mover(api_service("apps.cozystack.io", managedFields=managers)) == "helm"
+    assert last_mover(api_service("apps.cozystack.io")) == "somebody"

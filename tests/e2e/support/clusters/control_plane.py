@@ -140,6 +140,16 @@ class ControlPlane:
         admin = Client(self.url, self.admin.tls, {})
         wait_until("kube-apiserver is ready", lambda: admin.serves("/readyz"), seconds=120, processes=self.processes)
 
+    def start_another_apiserver(self) -> str:
+        """Starts a second kube-apiserver on the same etcd, as in a cluster with several. Returns its URL."""
+        url = f"https://127.0.0.1:{free_port()}"
+        flags = {"--secure-port": url.rpartition(":")[2], "--audit-log-path": self._file("audit-2.log")}
+        name = "kube-apiserver-2"
+        self._run(name, self._binaries.kube_apiserver, *self._apiserver_flags(self._etcd_url), *_flags({**flags}))
+        admin = Client(url, self.admin.tls, {})
+        wait_until(f"{name} is ready", lambda: admin.serves("/readyz"), seconds=120, processes=self.processes)
+        return url
+
     def start_controllers(self) -> None:
         """Does nothing if kube-controller-manager is not installed."""
         if self._binaries.kube_controller_manager is not None:

@@ -73,6 +73,10 @@ class KubeCluster(E2eCluster):
             self.server.stop()
             raise
 
+    def client_of_another_apiserver(self) -> Client:
+        """An administrator's client of a second kube-apiserver, which runs from now on."""
+        return Client(self._control_plane.start_another_apiserver(), self.admin.tls, {})
+
     def create_user(self, user: str, groups: tuple[str, ...]) -> Identity:
         return self._control_plane.identity(user, groups)
 

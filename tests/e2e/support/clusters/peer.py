@@ -13,8 +13,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from apiserver.tls import certificates
 from tests.e2e.support.clusters.audit_log import OPERATOR
+from tests.e2e.support.clusters.cainjector import certificates_of
 from tests.e2e.support.clusters.cluster import API_SERVICE, GROUP_VERSION, ROOT_HOST
 from tests.e2e.support.clusters.control_plane import COZYSTACK_CRDS
 from tests.e2e.support.clusters.kube import KubeCluster
@@ -49,12 +52,17 @@ class LiveCluster:
         self._real = real
         self._port = free_port()
         self._ca = certificates.make_ca("peer")
+        self.ca = self._ca.certificate
         kube.client().request("DELETE", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/cozy:tenants:visible")
         if real:
             self._install_catalogue()
         self.peer = self._start()
-        self._lead("tenant-apiserver", kube.port)
-        self._register()
+        try:
+            self._lead("tenant-apiserver", kube.port)
+            self._register()
+        except BaseException:
+            self.stop()
+            raise
 
     def stop(self) -> None:
         self.peer.stop()
@@ -81,6 +89,48 @@ class LiveCluster:
         """The name of the Service that has the group of Tenants."""
         name: str = self.api_services()["apps"]["spec"]["service"]["name"]
         return name
+
+    def restart_ours(self, *flags: str) -> None:
+        """Our server runs with these flags from now on."""
+        kube = self.kube
+        kube.flags = flags
+        kube.server.stop()
+        kube.server = kube.start()
+        kube.processes = [kube.server, *kube.processes[1:]]
+        client = kube.direct_client()
+        wait_until("our server is ready", lambda: client.serves("/readyz"), seconds=120, processes=[kube.server])
+
+    def has_ca(self, ca: bytes) -> bool:
+        """True if each APIService trusts the certificates of this bundle."""
+        bundles = (base64.b64decode(each["spec"]["caBundle"]) for each in self.api_services().values())
+        return all(certificates_of(ca) <= certificates_of(each) for each in bundles)
+
+    def write_chart(self, folder: Path) -> Path:
+        """The APIServices of cozystack-api's chart, as a chart: without a CA, which cert-manager writes."""
+        chart = folder / NAME
+        (chart / "templates").mkdir(parents=True)
+        (chart / "Chart.yaml").write_text(yaml.safe_dump({"apiVersion": "v2", "name": NAME, "version": "0.1.0"}))
+        injected = {"cert-manager.io/inject-ca-from": f"cozy-system/{NAME}"}
+        documents = [
+            {
+                "apiVersion": "apiregistration.k8s.io/v1",
+                "kind": "APIService",
+                "metadata": {"name": f"v1alpha1.{group}.cozystack.io", "annotations": injected},
+                "spec": self._registration(group),
+            }
+            for group in self.groups
+        ]
+        (chart / "templates" / "apiservice.yaml").write_text(yaml.safe_dump_all(documents))
+        return chart
+
+    def _registration(self, group: str) -> dict[str, Any]:
+        return {
+            "group": f"{group}.cozystack.io",
+            "version": "v1alpha1",
+            "groupPriorityMinimum": 1000,
+            "versionPriority": 15,
+            "service": {"namespace": "cozy-system", "name": NAME, "port": self._port},
+        }
 
     def _start(self) -> Process:
         directory = self.kube.directory
@@ -136,15 +186,9 @@ class LiveCluster:
         for group in self.groups:
             name = f"v1alpha1.{group}.cozystack.io"
             self.client.request("DELETE", f"{API_SERVICES}/{name}")
-            spec = {
-                "group": f"{group}.cozystack.io",
-                "version": "v1alpha1",
-                "groupPriorityMinimum": 1000,
-                "versionPriority": 15,
-                "service": {"namespace": "cozy-system", "name": NAME, "port": self._port},
-                "caBundle": base64.b64encode(self._ca.certificate).decode(),
-            }
-            body = {"metadata": {"name": name, "annotations": ANNOTATIONS}, "spec": spec}
+            spec = {**self._registration(group), "caBundle": base64.b64encode(self.ca).decode()}
+            labels = {"app.kubernetes.io/managed-by": "Helm"}
+            body = {"metadata": {"name": name, "annotations": ANNOTATIONS, "labels": labels}, "spec": spec}
             self.client.request("POST", API_SERVICES, body).expect(201)
         self._wait("the peer serves Tenants", lambda: self.client.serves(f"{GROUP_VERSION}/tenants"))
         self._wait("the peer is available", lambda: self._is_available(API_SERVICE))
