@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -126,6 +127,23 @@ class Pool:
                     lines[int(metadata["resourceVersion"])] = said if resource == "pods" else f"{said} {amounts}"
         yield from (f"{version} {line}" for version, line in sorted(lines.items()))
 
+    def forgotten_by_kubernetes(self, version: str) -> int:
+        """The number of Pods that the quota controller has forgotten in both ResourceQuotas of a namespace since a
+        version, while their limits were unchanged and in effect: by a count of its own, which nobody's change of a
+        limit has caused (docs/inheritance.md)."""
+        query = {"watch": "1", "resourceVersion": version, "timeoutSeconds": "2"}
+        events = self._cluster.client().get("/api/v1/resourcequotas", query=query).content.splitlines()
+        before: dict[tuple[str, str], Share] = {}
+        forgotten: Counter[tuple[str, str]] = Counter()
+        for quota in (orjson.loads(event)["object"] for event in events):
+            place, now = (quota["metadata"]["namespace"], quota["metadata"]["name"]), shares_of(quota).get("pods")
+            if now is not None and (known := before.get(place)) is not None:
+                is_unchanged = known.hard == known.admitted == now.hard == now.admitted
+                forgotten[place] += max(0, known.used - now.used) // NANO if is_unchanged else 0
+            if now is not None:
+                before[place] = now
+        return sum(min(forgotten[each, POOL_NAME], forgotten[each, WITNESS_NAME]) for each in self.namespaces)
+
     def _quotas(self) -> Object:
         found: Object = self._cluster.client().get("/api/v1/resourcequotas").expect(200)
         return found
@@ -225,13 +243,14 @@ def test_a_strict_pool_is_never_exceeded(own_kube: KubeCluster, settings: Path) 
         pool = Pool(own_kube)
         with pool.shown():
             pool.wait_until_divided()
+            before = pool.version()
             with pool.watching() as sums:
                 pool.storm()
                 # what is left moves to who needs it
                 own_kube.wait_until("all is used", pool.is_used_up)
             print(f"strict: {max(sums)} of {CAPACITY} Pods in {len(sums)} observations")
             assert max(sums) <= CAPACITY
-            assert pool.used() == CAPACITY
+            assert CAPACITY <= pool.used() <= CAPACITY + pool.forgotten_by_kubernetes(before)
 
 
 def askers(proxy: RecordingProxy) -> set[str]:
