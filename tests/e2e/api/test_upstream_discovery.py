@@ -74,9 +74,13 @@ def test_aggregated_discovery_has_the_requested_media_type(cluster: E2eCluster) 
         assert tenants["responseKind"] == {"group": GROUP, "version": "v1alpha1", "kind": "Tenant"}
         assert (tenants["scope"], tenants["singularResource"]) == ("Namespaced", "tenant")
         subresources = {each["subresource"]: each for each in tenants["subresources"]}
-        assert {name: each["verbs"] for name, each in subresources.items()} == {"explain": ["get"], "status": ["get"]}
+        assert {name: each["verbs"] for name, each in subresources.items()} == {
+            "diff": ["create", "get"],
+            "explain": ["get"],
+            "status": ["get"],
+        }
         kinds = {name: each["responseKind"]["kind"] for name, each in subresources.items()}
-        assert kinds == {"explain": "TenantExplanation", "status": "Tenant"}
+        assert kinds == {"diff": "TenantDiff", "explain": "TenantExplanation", "status": "Tenant"}
 
 
 def test_the_version_has_the_format_that_tools_parse(cluster: E2eCluster) -> None:
