@@ -26,6 +26,8 @@ OWN_REQUESTS = {
         for verb in ("list", "watch")
         for plural in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
     ),
+    # a kind that the settings of this proxy select by a label, as other tests of the cluster list it
+    *((verb, "nodes") for verb in ("list", "watch")),
 }
 
 
