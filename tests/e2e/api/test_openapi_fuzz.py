@@ -28,8 +28,11 @@ EXPECTED_SERVER_ERRORS = {503, 504}
 
 def operations(client: Client) -> Iterator[Any]:
     document = client.get(f"/openapi/v3{GROUP_VERSION}").expect(200)
-    # the deprecated watch paths have the parameters of lists, but each request would last until its timeout
-    document["paths"] = {path: item for path, item in document["paths"].items() if "/watch/" not in path}
+    # Applications are served too, while other tests of this cluster have their definitions: requests for 31 kinds would
+    # take minutes. The deprecated watch paths have the parameters of lists, but a request would last until its timeout.
+    document["paths"] = {
+        path: item for path, item in document["paths"].items() if "/tenants" in path and "/watch/" not in path
+    }
     for found in schemathesis.openapi.from_dict(document).get_all_operations():
         assert isinstance(found, Ok)
         yield found.ok()
