@@ -110,14 +110,17 @@ class ObjectDigests(ProjectionByNamespace[int]):
         return self._accepted.get(key) == (known.digest, digest, chart)
 
     def charts_findings(self, current: Object, desired: Object, chart: ChartMode) -> Sequence[Finding]:
-        """The faults of an object that is left to the chart as a whole. An object without one is remembered, so that it
-        is not read again."""
-        key = key_of(current)
+        """The faults of an object that is left to the chart as a whole; empty if it is accepted."""
         if self.kind.accepts_charts is None or self.kind.accepts_charts(current, desired):
-            self._accepted[key] = self.kind.digest(current), self.kind.digest(desired), chart
             return []
-        self._accepted.pop(key, None)
         return [self.conflict(current, chart), *self.kind.charts_faults(current, desired)]
+
+    def record_accepted(self, current: Object, desired: Object, chart: ChartMode, *, accepted: bool) -> None:
+        """Record whether the chart's object is accepted: one that is accepted is not read again."""
+        if accepted:
+            self._accepted[key_of(current)] = self.kind.digest(current), self.kind.digest(desired), chart
+        else:
+            self._accepted.pop(key_of(current), None)
 
     def conflict(self, current: Object, chart: ChartMode) -> Finding:
         """The finding about an object of Helm's that is left as it is."""
@@ -174,7 +177,7 @@ class ContentWriter:
         is_helms = current is not None and object_manager(current) is ObjectManager.HELM
         takes_over = current is not None and is_helms and await self._may_take_over(current)
         if current is not None and not takes_over and _is_charts(digests.kind, current):
-            return digests.charts_findings(current, desired, self._chart())
+            return self._charts_findings(digests, current, desired)
         if current is not None and (takes_over or not is_helms) and digests.kind.must_be_replaced(current, desired):
             await self._writer.delete(digests.kind.resource, current)
             current = None
@@ -196,10 +199,16 @@ class ContentWriter:
         if self._remembers:
             digests.record_written(written)
         if _is_charts(kind, written):
-            return digests.charts_findings(written, desired, self._chart())
+            return self._charts_findings(digests, written, desired)
         if object_manager(written) is ObjectManager.HELM and kind.digest(written) != kind.digest(desired):
             return [digests.conflict(written, self._chart())]
         return []
+
+    def _charts_findings(self, digests: ObjectDigests, current: Object, desired: Object) -> Sequence[Finding]:
+        found = digests.charts_findings(current, desired, self._chart())
+        if self._remembers:
+            digests.record_accepted(current, desired, self._chart(), accepted=not found)
+        return found
 
     async def _may_take_over(self, current: Object) -> bool:
         """True if nobody renders the chart any more that an object of Helm's is part of: `tenants.chart` is none, and

@@ -129,7 +129,7 @@ class PoolQuotas(ProjectionStore[_PoolQuota]):
         """The total usage of the members of a pool."""
         known = self._totals.get((pool.owner.namespace, pool.key))
         if known is None:
-            known = sum(share.used for share in self.shares(pool).values())
+            known = used_by(self, pool)
             self._totals[pool.owner.namespace, pool.key] = known
         return known
 
@@ -180,12 +180,23 @@ class PoolUses(Protocol):
         ...
 
 
+def used_by(quotas: PoolUses, pool: Pool) -> int:
+    """The total usage of the members of a pool, added up."""
+    key, total = pool.key, 0
+    for namespace in pool.members:
+        share = quotas.of(namespace).get(key)
+        if share is not None:
+            total += share.used
+    return total
+
+
 class UsesOfOtherPools(PoolUses):
-    """The known shares for pools that are not those of the tree: their totals must not be kept with those of the tree,
-    which have the same owners and keys."""
+    """The known shares for the pools of one plan, which are not those of the tree: their totals must not be kept with
+    those of the tree, which have the same owners and keys. The totals are those of the first look."""
 
     def __init__(self, quotas: PoolUses) -> None:
         self._quotas = quotas
+        self._totals: dict[tuple[str, str], int] = {}
 
     @property
     def generation(self) -> int:
@@ -198,7 +209,10 @@ class UsesOfOtherPools(PoolUses):
         return self._quotas.shares(pool)
 
     def used_by_all(self, pool: Pool) -> int:
-        return sum(share.used for share in self.shares(pool).values())
+        place = pool.owner.namespace, pool.key
+        if place not in self._totals:
+            self._totals[place] = used_by(self._quotas, pool)
+        return self._totals[place]
 
 
 class KeptUntilGone(NoOpEventHandler):

@@ -42,6 +42,7 @@ class Kubectl:
 
     def __init__(self, flags: Sequence[str] = (), *, command: str = "") -> None:
         self.command = [command or os.environ.get("KUBECTL") or _installed(), *flags]
+        self._warnings: set[str] = set()
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> Object:
         """The document at a path. Raises RequestFailed."""
@@ -102,8 +103,13 @@ class Kubectl:
             raise RequestFailed(f"error: cannot run {self.command[0]}: {error}", 1) from error
         if done.returncode:
             raise RequestFailed(done.stderr.strip(), done.returncode)
-        sys.stderr.write("".join(f"{line}\n" for line in done.stderr.splitlines() if _OF_APPLY not in line))
+        self._print_warnings([line for line in done.stderr.splitlines() if _OF_APPLY not in line])
         return done.stdout
+
+    def _print_warnings(self, lines: Sequence[str]) -> None:
+        """Prints each warning once: a dry run and the question after it have the same."""
+        sys.stderr.write("".join(f"{line}\n" for line in lines if line not in self._warnings))
+        self._warnings.update(lines)
 
 
 def _installed() -> str:

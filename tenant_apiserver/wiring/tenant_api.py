@@ -118,15 +118,18 @@ def tenant_api(config: TenantApiConfig) -> TenantApi:
     claims = _claims(config, watched, stored, tree_rules, usage=pool_quotas.used)
     backend: Backend = claims.backend if claims is not None else stored
     planner = ControllersPlanner()
+    admission = Chain(_plugins(config, watched, stored, tree_rules), observe=config.observe)
     store = Store(backend=backend, strategy=strategy, visibility=watched.visibility.tenants, shown=strategy.shown)
     return TenantApi(
         storages={
             "tenants": store,
             "tenants/status": ReadOnlyStatus(store),
-            "tenants/diff": TenantDiffs(store, cluster=config.cluster, authorizer=config.authorizer, planner=planner),
+            "tenants/diff": TenantDiffs(
+                store, cluster=config.cluster, authorizer=config.authorizer, admission=admission, planner=planner
+            ),
             "tenants/explain": tenant_explain(config.cluster, store, watched.cache, watched.tree, config.authorizer),
         },
-        admission=Chain(_plugins(config, watched, stored, tree_rules), observe=config.observe),
+        admission=admission,
         planner=planner,
         namespace_storages={PLURAL: watched.tenant_namespaces},
         cache=watched.cache,

@@ -116,6 +116,7 @@ class TenantPlanner:
             contents=ContentWriter(writer=writer, cluster=self._cluster, chart=self._chart, remembers=False),
             policies=PolicyWriter(writer=writer, cluster=self._cluster, remembers=False),
             tree=tree,
+            namespaces={tenant.namespace for tenant in tenants},
         )
         steps = [each.planning(context) for each in self._steps]
         content_steps = [each.planning(context) for each in self._content_steps]

@@ -33,16 +33,12 @@ class PoolDivision:
         balances = [(pool, self.quotas.used_by_all(pool), self.balances.capacity(pool)) for pool in own]
         return [_usage(pool, used, capacity) for pool, used, capacity in balances if used > capacity]
 
-    def amounts(self, tenant: TenantSummary, pools: Pools) -> Mapping[str, int]:
-        """The amounts in the end: those of a strict pool may have to wait until others have given theirs."""
-        if self.mode() == "shared":
-            return {key: self._shared(tenant, pool) for key, pool in pools.items()}
-        return {
-            key: strict_targets(key, self.balances.capacity(pool), self.quotas.shares(pool))[tenant.namespace]
-            for key, pool in pools.items()
-        }
+    def strict_amounts(self, pool: Pool) -> Mapping[str, int]:
+        """The amounts of all members of a strict pool in the end: some may have to wait until others have given
+        theirs."""
+        return strict_targets(pool.key, self.balances.capacity(pool), self.quotas.shares(pool))
 
-    def _shared(self, tenant: TenantSummary, pool: Pool) -> int:
+    def shared_amount(self, tenant: TenantSummary, pool: Pool) -> int:
         used = self.quotas.of(tenant.namespace).get(pool.key, NOTHING).used
         return shared_limit(self.balances.capacity(pool), used, self.quotas.used_by_all(pool))
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 
+from apiserver.cooperative import iterate_cooperatively
 from apiserver.meta.resource import Key
 from controller.tenant.managed_objects import ContentWriter
 from controller.tenant.planning.context import PlanningContext
 from controller.tenant.quota.pool_division import PoolDigests, PoolDivision, Pools, write_pool_quota
 from controller.tenant.quota.strict_limits import StrictLimits
 from registry.tenant.pool_quotas import POOL_NAME, WITNESS_NAME, UsesOfOtherPools
-from registry.tenant.quota_pools import TenantPools
+from registry.tenant.quota_pools import Pool, TenantPools
 from registry.tenant.summary import TenantSummary
 
 
@@ -29,7 +30,9 @@ class PoolLimits:
         division = self._division
         quotas = UsesOfOtherPools(division.quotas)
         planned = PoolDivision(pools=TenantPools(context.tree), quotas=quotas, mode=division.mode)
-        return PlannedPoolLimits(contents=context.contents, digests=self._digests, division=planned)
+        return PlannedPoolLimits(
+            contents=context.contents, digests=self._digests, division=planned, namespaces=context.namespaces
+        )
 
     @property
     def waiting(self) -> set[Key]:
@@ -50,17 +53,22 @@ class PoolLimits:
             await self._strict.ensure(tenant, pools)
             return
         await self._strict.remove_witness(tenant.namespace)
-        amounts = self._division.amounts(tenant, pools)
+        amounts = {key: self._division.shared_amount(tenant, pool) for key, pool in pools.items()}
         await write_pool_quota(self._contents, self._digests[POOL_NAME], tenant, pools, amounts)
 
 
 class PlannedPoolLimits:
     """Plans the amounts in the end. It reads no shares of others from the cluster, and follows none."""
 
-    def __init__(self, *, contents: ContentWriter, digests: PoolDigests, division: PoolDivision) -> None:
+    def __init__(
+        self, *, contents: ContentWriter, digests: PoolDigests, division: PoolDivision, namespaces: Set[str]
+    ) -> None:
+        """`namespaces` are those that amounts are planned for."""
         self._contents = contents
         self._digests = digests
         self._division = division
+        self._namespaces = namespaces
+        self._strict: dict[tuple[str, str], Mapping[str, int]] = {}
 
     def governing(self, tenant: TenantSummary) -> Pools:
         return self._division.pools.governing(tenant)
@@ -70,9 +78,19 @@ class PlannedPoolLimits:
         return self._division.exceeded(tenant, pools)
 
     async def ensure(self, tenant: TenantSummary, pools: Pools) -> None:
-        amounts = self._division.amounts(tenant, pools)
+        is_strict = self._division.mode() == "strict"
+        amount = self._strict_amount if is_strict else self._division.shared_amount
+        amounts = {key: amount(tenant, pool) async for key, pool in iterate_cooperatively(pools.items())}
         await write_pool_quota(self._contents, self._digests[POOL_NAME], tenant, pools, amounts)
-        witnessed = pools if self._division.mode() == "strict" else {}
+        witnessed = pools if is_strict else {}
         await write_pool_quota(
             self._contents, self._digests[WITNESS_NAME], tenant, witnessed, amounts, name=WITNESS_NAME
         )
+
+    def _strict_amount(self, tenant: TenantSummary, pool: Pool) -> int:
+        """A pool is divided once for the whole plan: it may have thousands of members."""
+        place = pool.owner.namespace, pool.key
+        if place not in self._strict:
+            divided = self._division.strict_amounts(pool)
+            self._strict[place] = {each: divided[each] for each in self._namespaces & divided.keys()}
+        return self._strict[place][tenant.namespace]

@@ -1,4 +1,4 @@
-"""The changes that the controllers would make, as values. Pure."""
+"""The changes that the controllers would make, as values, and as users see them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from apiserver.cooperative import iterate_cooperatively
+from apiserver.encoding.offload import json_size
 from apiserver.meta.resource import Key, Object
 from registry.cluster.interface import HELMRELEASES, SECRETS, ClusterResource
 from registry.names import FINDINGS_ANNOTATION, MANAGED_FIELDS_ANNOTATION
@@ -51,6 +53,26 @@ class Planner(Protocol):
         """The changes for an existing Tenant as it is, or for the valid Tenant `proposed`. Raises ServiceUnavailable if
         this process has no controllers, and the cluster's StatusError."""
         ...
+
+
+async def diff_status(found: PlannedChanges, visible: Sequence[bool], *, max_bytes: int) -> Object:
+    """The status of a TenantDiff. `visible` tells of each change whether the user may get its object. The shown ones
+    have at most `max_bytes` of JSON; others are left out, and the status says so."""
+    shown: list[Object] = []
+    hidden, size, truncated = 0, 0, found.truncated
+    async for change, may_get in iterate_cooperatively(zip(found.changes, visible, strict=True)):
+        each = shown_change(change)
+        if each is None:
+            continue
+        if not may_get:
+            hidden += 1
+            continue
+        size += json_size(each)
+        if size > max_bytes:
+            truncated = True
+            break
+        shown.append(each)
+    return {"changes": shown, "hidden": hidden, "truncated": truncated, "problems": list(found.problems)}
 
 
 def shown_change(change: PlannedChange) -> Object | None:

@@ -9,36 +9,47 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from apiserver import rest
+from apiserver.admission import Admission
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.encoding.encoded_object import CachedObject, encode
 from apiserver.meta import errors
-from apiserver.meta import object_meta as meta
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object, Resource
 from apiserver.request.context import RequestContext, User
-from apiserver.schema.pruning_and_defaulting import metadata_type_error
+from apiserver.schema.pruning_and_defaulting import metadata_type_error, object_schema, prune
 from registry.cluster.interface import ClusterClient, ClusterResource
-from registry.explain.diff.changes import PlannedChange, PlannedChanges, Planner, shown_change
+from registry.explain.diff.changes import PlannedChange, PlannedChanges, Planner, diff_status
+from registry.explain.diff.dry_run import TenantDryRun, WritableTenants
 from registry.explain.diff.types import diff_object, diff_resource
 from registry.explain.sight import Sight
 from registry.names import GROUP, KIND, VERSION
 from registry.tenant.strategy import TenantStrategy
 
 _TENANT = ClusterResource(GROUP, VERSION, "tenants", KIND)
-# Reviews of the rights to get objects that run at a time, and the most of one answer.
+# Reviews of the rights to get objects that run at a time, and the most objects and the size of one answer.
 _REVIEWS_AT_A_TIME = 20
 MOST_CHANGES = 500
+MOST_BYTES = 4 * 1024 * 1024
 
 
 class TenantDiffs(rest.Getter, rest.Creater):
     """POST writes nothing: it is the only method that takes a body. Its user has to be allowed to make the change."""
 
     def __init__(
-        self, tenants: rest.Getter, *, cluster: ClusterClient, authorizer: Authorizer, planner: Planner
+        self,
+        tenants: WritableTenants,
+        *,
+        cluster: ClusterClient,
+        authorizer: Authorizer,
+        admission: Admission,
+        planner: Planner,
     ) -> None:
+        """`admission` is that of Tenants."""
         self._tenants = tenants
+        self._dry_run = TenantDryRun(tenants, admission)
         self._strategy = TenantStrategy()
         self._cluster = cluster
         self._authorizer = authorizer
@@ -59,14 +70,16 @@ class TenantDiffs(rest.Getter, rest.Creater):
     async def create(
         self, context: RequestContext, obj: Object, validate: rest.ValidateFunc, *, dry_run: bool
     ) -> Object:
-        """`obj` is a TenantDiff with `spec.tenant`: the Tenant as the dry run of its write has returned it, which has
-        passed admission. Raises BadRequest, Invalid, and the errors of `get` except NotFound."""
+        """`obj` is a TenantDiff with `spec.tenant`, a whole Tenant, as for PUT. Raises BadRequest, Invalid, the errors
+        of admission, and those of `get`."""
         key = Key(context.info.namespace, context.info.name)
         sight = self._sight(context.user)
         await sight.require(sight.tenant_access("get", key))
         before = await self._current(context, key)
         await sight.require(sight.tenant_access("create" if before is None else "update", key))
-        proposed = self._valid(key, (obj.get("spec") or {}).get("tenant"), before)
+        sent = self._tenant_in(key, (obj.get("spec") or {}).get("tenant"))
+        write = self._dry_run.create if before is None else self._dry_run.update
+        proposed = self._strategy.shown(await write(context, key, sent))
         found = await self._planner.plan(key, proposed)
         of_tenant = PlannedChange(_TENANT, key, before, proposed)
         changes = PlannedChanges([of_tenant, *found.changes], found.problems, found.truncated)
@@ -84,37 +97,26 @@ class TenantDiffs(rest.Getter, rest.Creater):
                 raise
             return None
 
-    def _valid(self, key: Key, sent: object, before: Object | None) -> Object:
-        """Raises BadRequest for what is no Tenant of this name, and Invalid."""
+    def _tenant_in(self, key: Key, sent: object) -> Object:
+        """The Tenant that was sent, without unknown fields. Raises BadRequest for what is no Tenant of this name."""
         metadata = sent.get("metadata") if isinstance(sent, dict) else None
         if not isinstance(sent, dict) or not isinstance(metadata, dict) or not _is_tenant(sent):
             raise errors.BadRequest(f"spec.tenant must be a {KIND} of {GROUP}/{VERSION}")
         if (metadata.get("name"), metadata.get("namespace") or key.namespace) != (key.name, key.namespace):
             raise errors.BadRequest(f"spec.tenant must be the Tenant {key.namespace}/{key.name} of the URL")
-        status = {"status": before["status"]} if before is not None and "status" in before else {}
-        tenant = {**{name: each for name, each in sent.items() if name != "status"}, **status}
-        tenant["metadata"] = {**metadata, "namespace": key.namespace}
-        strategy, resource = self._strategy, self._strategy.resource
-        if problem := metadata_type_error(resource, tenant):
+        resource = self._strategy.resource
+        if problem := metadata_type_error(resource, sent):
             raise errors.BadRequest(f"spec.tenant: {problem}")
-        resource.precheck(tenant)
-        problems = [*meta.validate_metadata(tenant, resource), *strategy.validate_update(tenant, before or {})]
-        if before is None:
-            problems += strategy.name_errors(tenant)
-        if problems:
-            raise errors.Invalid(resource.group_kind, key.name, problems)
-        return strategy.shown(tenant)
+        resource.precheck(sent)
+        tenant: Object = prune(object_schema(resource), sent)
+        return tenant
 
     async def _answer(self, sight: Sight, key: Key, found: PlannedChanges) -> Object:
-        changes = list(found.changes[:MOST_CHANGES])
-        visible = await _visible(sight, changes)
-        shown = [(may, shown_change(each)) for may, each in zip(visible, changes, strict=True)]
-        status = {
-            "changes": [each for may, each in shown if may and each is not None],
-            "hidden": sum(each is not None for may, each in shown if not may),
-            "truncated": found.truncated or len(found.changes) > MOST_CHANGES,
-            "problems": list(found.problems),
-        }
+        some = replace(
+            found, changes=found.changes[:MOST_CHANGES], truncated=found.truncated or len(found.changes) > MOST_CHANGES
+        )
+        visible = await _visible(sight, some.changes)
+        status = await diff_status(some, visible, max_bytes=MOST_BYTES)
         return diff_object(key.namespace, key.name, status)
 
 

@@ -147,6 +147,8 @@ def test_diff_shows_what_the_controllers_would_change(
     other = diff("-f", _manifest(tmp_path / "other.json", f"{tenant}x", {}))
     assert other.returncode == 2
     assert f"the tenants in it: {tenant}x" in other.stderr
+    misspelt = diff("-f", _manifest(tmp_path / "misspelt.json", tenant, {"resourceQuota": {"cpu": "1"}}))
+    assert misspelt.stderr.count("did you mean") == 1
     missing = kubectl_tenant("tenant", "diff", f"no{unique}")
     assert (missing.returncode, missing.stdout) == (2, "")
     # a person of the tenant may ask about it as it is, and may not change it
@@ -188,3 +190,43 @@ def test_diff_counts_the_objects_that_the_user_may_not_see(
     ):
         assert admin.request("POST", path, {"spec": {"tenant": wrong}}).status == 400
     assert admin.request("POST", path, {"spec": {"tenant": {**sent, "spec": 3}}}).status == 422
+
+
+def test_a_plan_is_refused_as_its_write_would_be(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+    """Otherwise the number of hidden changes would tell which hostnames the tenants have that nobody may see."""
+    parent = tenants.create(spec={"resourceQuotas": {"requests.cpu": "2"}})["metadata"]["name"]
+    tenants.wait_until_settled(parent)
+    place = f"tenant-{parent}"
+    tenant = tenants.create(namespace=place)["metadata"]["name"]
+    tenants.wait_until_settled(tenant, place)
+    stored = tenants.get(tenant, place)
+    # the controllers may change the tenant meanwhile
+    del stored["metadata"]["resourceVersion"]
+    admin = cluster.client(unique, (f"{place}-admin",))
+    path = tenants_path(place, tenant, "diff")
+    cluster.wait_until("the administrator may ask", lambda: admin.get(path).status == 200)
+    for spec in (
+        {"host": f"{unique}.example.com"},
+        {"resourceQuotas": {"requests.cpu": "3"}},
+        {"resourceQuotas": {"cpu": "many"}},
+    ):
+        for name, before in ((tenant, stored), ("new", {**stored, "metadata": {"name": "new"}})):
+            wanted = {**before, "spec": spec}
+            collection = tenants_path(place) if name == "new" else tenants_path(place, name)
+            write = admin.request("POST" if name == "new" else "PUT", f"{collection}?dryRun=All", wanted)
+            plan = admin.request("POST", tenants_path(place, name, "diff"), {"spec": {"tenant": wanted}})
+            assert plan.status == write.status >= 400
+            assert plan.json()["message"] == write.json()["message"]
+
+
+def test_a_plan_takes_no_metadata_that_is_the_servers(cluster: E2eCluster, tenants: Tenants) -> None:
+    tenant = tenants.create()["metadata"]["name"]
+    tenants.wait_until_settled(tenant)
+    stored = tenants.get(tenant)
+    odd = {"resourceVersion": "x", "uid": "y", "deletionTimestamp": "2020-01-01T00:00:00Z", "generation": 7}
+    for name, metadata in ((tenant, {**stored["metadata"], **odd}), ("new", odd)):
+        sent = {**stored, "metadata": {**metadata, "name": name}, "status": {"namespace": "kube-system"}}
+        path = tenants_path(ROOT, name, "diff")
+        answer = cluster.client().request("POST", path, {"spec": {"tenant": sent}}).expect(201)
+        changed = [each for each in answer["status"]["changes"] if each["object"]["kind"] == "Tenant"]
+        assert [each["action"] for each in changed] == (["create"] if name == "new" else [])

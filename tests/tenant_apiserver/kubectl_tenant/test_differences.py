@@ -8,7 +8,7 @@ import pytest
 
 from apiserver.meta.resource import Key, Object
 from registry.cluster.interface import NAMESPACES, SECRETS
-from registry.explain.diff.changes import PlannedChange, shown_change
+from registry.explain.diff.changes import PlannedChange, PlannedChanges, diff_status, shown_change
 from tenant_apiserver.kubectl_tenant.differences import (
     as_stored_before,
     has_differences,
@@ -86,6 +86,16 @@ def test_hidden_objects_are_counted_and_are_differences(hidden: int, text: str) 
 def test_what_only_the_cluster_sets_is_no_difference() -> None:
     observed = {**_NAMESPACE, "metadata": {**_NAMESPACE["metadata"], "uid": "1", "resourceVersion": "2"}, "status": {}}
     assert shown_change(PlannedChange(NAMESPACES, Key("", "tenant-alice"), observed, _NAMESPACE)) is None
+
+
+@pytest.mark.parametrize(
+    ("max_bytes", "shown", "truncated"), [(10_000, ["a", "b"], False), (200, ["a"], True), (20, [], True)]
+)
+async def test_an_answer_has_a_limited_size(max_bytes: int, shown: list[str], truncated: bool) -> None:
+    changes = [PlannedChange(NAMESPACES, Key("", name), None, {"metadata": {"name": name}}) for name in ("x", "a", "b")]
+    status = await diff_status(PlannedChanges(changes, ["late"]), [False, True, True], max_bytes=max_bytes)
+    assert [each["object"]["name"] for each in status["changes"]] == shown
+    assert (status["hidden"], status["truncated"], status["problems"]) == (1, truncated, ["late"])
 
 
 def test_the_values_of_a_secret_are_masked_and_two_that_differ_are_told_apart() -> None:
