@@ -106,6 +106,10 @@ class Reservation:
             self._in_flight.reserve(self._user, count)
             self._bytes += count
 
+    def subtract(self, count: int) -> None:
+        """Releases `count` of the reserved bytes."""
+        self.resize(self._bytes - count)
+
     async def turn(self) -> None:
         """Waits for the user's turn to do work that would delay others if all requests of the user did it together."""
         if self._in_flight is not None:

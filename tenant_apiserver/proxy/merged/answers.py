@@ -33,6 +33,7 @@ from tenant_apiserver.proxy.merged.list_of_names import list_of_names
 from tenant_apiserver.proxy.merged.list_of_parts import ListOfParts, parse_list_query
 from tenant_apiserver.proxy.merged.part import CollectionPart
 from tenant_apiserver.proxy.merged.positions import Position, Positions
+from tenant_apiserver.proxy.merged.told_objects import ToldObjects
 from tenant_apiserver.proxy.merged.watch_of_parts import (
     GONE,
     NOTHING,
@@ -110,12 +111,12 @@ class MergedAnswers:
         since: float,
     ) -> web.StreamResponse:
         """Remembers the list for watches that go on from it."""
-        told, version = {name: _keys(each) for name, each in items.items()}, document["metadata"]["resourceVersion"]
-        weight = 1 + sum(map(len, told.values()))
+        told = ToldObjects.of({name: _keys(each) for name, each in items.items()})
+        version = document["metadata"]["resourceVersion"]
         if version.isdecimal():
             position = Position(since, int(version), told, form_of_list(document))
-            self._positions.remember(_client(context, requests.media.transform), version, position, weight=weight)
-        if weight <= _MANY:
+            self._positions.remember(_client(context, requests.media.transform), version, position)
+        if told.size < _MANY:
             return json_response(context, document)
         return web.Response(body=await asyncio.to_thread(to_json, document), headers={"Content-Type": JSON})
 

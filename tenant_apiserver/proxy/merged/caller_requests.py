@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from aiohttp import ClientError, ClientResponse
 from multidict import CIMultiDict
 
 from apiserver.encoding.negotiation import JSON, MediaType, negotiate
 from apiserver.encoding.offload import offload_if_large
-from apiserver.meta.errors import NotAcceptable, ServiceUnavailable
+from apiserver.meta.errors import NotAcceptable, ServiceUnavailable, TooManyRequests
 from apiserver.meta.resource import Object
 from apiserver.request.context import RequestContext
 from registry.cluster.answer import decode_answer
@@ -24,6 +24,17 @@ from tenant_apiserver.proxy.identity import impersonation_headers
 
 _OK, _UNAUTHORIZED = 200, 401
 _AGENT: Final = "tenant-apiserver-proxy"
+_TOO_LARGE: Final = (
+    "the lists of this user that are being merged take more memory than the proxy may use for one user: "
+    "read them in pages, with a limit, and fewer at a time"
+)
+
+
+class _Document(NamedTuple):
+    """`size` is that of its JSON in bytes."""
+
+    object: Object
+    size: int
 
 
 class CallerRequests:
@@ -43,17 +54,25 @@ class CallerRequests:
             }
         )
         self._headers.extend(impersonation_headers(context.user))
+        self._reservation = context.reservation
 
     async def get_one(self, target: str) -> Object:
         """As `get`, for a single object: the form of a list has another name."""
         return await self.get(target, _accept(replace(self.media, transform=self.media.transform.removesuffix("List"))))
 
     async def get(self, target: str, accept: str = "") -> Object:
-        """The document at a path and query. Raises the StatusError that the cluster answers, and ServiceUnavailable."""
-        async with self._open(target, accept) as response:
-            body = await response.read()
-            decode = partial(decode_answer, response.status, response.reason or "", body)
-            return await offload_if_large(decode, size=len(body))
+        """The document at a path and query. It counts as memory of the user's request until the request ends. Raises
+        the StatusError that the cluster answers, ServiceUnavailable, and TooManyRequests."""
+        return (await self._get(target, accept)).object
+
+    @asynccontextmanager
+    async def held(self, target: str) -> AsyncIterator[Object]:
+        """As `get`, of a document that is in memory for the block only."""
+        document = await self._get(target)
+        try:
+            yield document.object
+        finally:
+            self._reservation.subtract(document.size)
 
     @asynccontextmanager
     async def events(self, target: str) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -63,6 +82,25 @@ class CallerRequests:
             if response.status != _OK:
                 decode_answer(response.status, response.reason or "", await response.read())
             yield _lines(response)
+
+    async def _get(self, target: str, accept: str = "") -> _Document:
+        body = bytearray()
+        try:
+            async with self._open(target, accept) as response:
+                async for piece in response.content.iter_any():
+                    self._reserve(len(piece))
+                    body += piece
+            decode = partial(decode_answer, response.status, response.reason or "", bytes(body))
+            return _Document(await offload_if_large(decode, size=len(body)), len(body))
+        except BaseException:
+            self._reservation.subtract(len(body))
+            raise
+
+    def _reserve(self, count: int) -> None:
+        try:
+            self._reservation.add(count)
+        except TooManyRequests as error:
+            raise TooManyRequests(_TOO_LARGE) from error
 
     @asynccontextmanager
     async def _open(self, target: str, accept: str = "") -> AsyncIterator[ClientResponse]:

@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 from apiserver.meta.errors import BadRequest
 
 _VERSION: Final = "merged/v1"
+# of an unsigned number of 64 bits
+_MOST_DIGITS: Final = 20
 
 
 class MergedToken(NamedTuple):
@@ -41,7 +43,7 @@ def decode_merged_token(text: str) -> MergedToken:
     version, name, inner = (document.get(field) for field in ("rv", "part", "continue"))
     if not isinstance(version, str) or not isinstance(name, str) or not isinstance(inner, str):
         raise _invalid("a field has a wrong type")
-    if not version.isdecimal() or not version.isascii():
+    if not version.isdecimal() or not version.isascii() or len(version) > _MOST_DIGITS:
         raise _invalid("incorrect encoded start resourceVersion")
     return MergedToken(version, name, inner)
 

@@ -13,9 +13,6 @@ INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 _TABLE: Final = "Table"
 _UID = "uid"
 
-Told = dict[str, dict[str, str]]
-"""The uids of the objects that a client has been told of, by part and by `<namespace>/<name>`."""
-
 
 class Form(NamedTuple):
     """The form of the objects: their kind, and the number of cells of a Table's row."""

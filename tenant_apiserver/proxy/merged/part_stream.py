@@ -4,21 +4,37 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from apiserver.meta.errors import StatusError
-from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
+from apiserver.meta.resource import Object
 from tenant_apiserver.proxy.merged.frames import Form, added_frames, form_of_list
 from tenant_apiserver.proxy.merged.part import CollectionPart
 
-# events, of all parts together: what a slow client makes wait is not read from the cluster
+# events and their bytes, of all parts together: what a slow client makes wait is not read from the cluster
 _WAITING: Final = 256
+_WAITING_BYTES: Final = 1024 * 1024
 _AT_ONCE: Final = 16
+# objects: all parts wait with their first pages until the client can read, and then one with a further page
+_FIRST_PAGE, _PAGE = 5, 100
 # the cluster learns of a grant at another time than the proxy
 _RETRIES: Final = (0.1, 0.25, 0.5, 1.0, 2.0)
 _REFUSED = 403
+
+
+class PartRequests(Protocol):
+    """Requests of the caller. Both raise the cluster's StatusError, ServiceUnavailable, and `held` TooManyRequests."""
+
+    def held(self, target: str) -> AbstractAsyncContextManager[Object]:
+        """The document at a path and query, which is in memory for the block."""
+        ...
+
+    def events(self, target: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """The lines of a watch."""
+        ...
 
 
 @dataclass(eq=False, slots=True)
@@ -52,12 +68,14 @@ class Streams:
     """Reads the watches of all parts. A watch that ends, or fails, ends the whole: its client goes on from the latest
     version that it has."""
 
-    def __init__(self, requests: CallerRequests, selection: Mapping[str, str]) -> None:
+    def __init__(self, requests: PartRequests, selection: Mapping[str, str]) -> None:
         self._requests = requests
         self._selection = selection
         self._lines: deque[tuple[PartStream, bytes | Complete]] = deque()
+        self._bytes = 0
         self._room = asyncio.Event()
         self._openings = asyncio.Semaphore(_AT_ONCE)
+        self._paging = asyncio.Lock()
         self.changed = asyncio.Event()
         """Set when there is something to do: a line, or the end."""
         self.ended = False
@@ -70,7 +88,9 @@ class Streams:
         if not self._lines:
             return None
         self._room.set()
-        return self._lines.popleft()
+        taken = self._lines.popleft()
+        self._bytes -= _size(taken[1])
+        return taken
 
     async def close(self, *streams: PartStream) -> None:
         """Ends streams, so that nothing more of them is taken."""
@@ -79,6 +99,7 @@ class Streams:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._lines = deque(each for each in self._lines if each[0] not in streams)
+        self._bytes = sum(_size(line) for _, line in self._lines)
         self._room.set()
 
     async def _follow(self, stream: PartStream) -> None:
@@ -107,18 +128,31 @@ class Streams:
         return True
 
     async def _list(self, stream: PartStream) -> Mapping[str, str]:
-        """Lists the objects that the client gets first. The version with which the watch goes on. Not all clusters have
-        watches that begin with them, and no other says where they end."""
+        """Lists the objects that the client gets first, in pages. The version with which the watch goes on. Not all
+        clusters have watches that begin with them, and no other says where they end."""
         start = stream.query.get("resourceVersion", "")
-        query = {"resourceVersion": start, "resourceVersionMatch": "NotOlderThan"} if start else {}
-        async with self._openings:
-            document = await self._requests.get(stream.part.target(self._selection, **query))
-        stream.opened.set_result(True)
-        version = str(document["metadata"].get("resourceVersion") or "")
-        for line in added_frames(document):
-            await self._put(stream, line)
-        await self._put(stream, Complete(int(version) if version.isdecimal() else 0, form_of_list(document)))
+        # a list of any version has no limit
+        query = {"resourceVersion": start, "resourceVersionMatch": "NotOlderThan"} if start not in ("", "0") else {}
+        async with AsyncExitStack() as held:
+            async with self._openings:
+                page = await held.enter_async_context(self._page(stream, {**query, "limit": str(_FIRST_PAGE)}))
+            stream.opened.set_result(True)
+            await self._put_objects(stream, page)
+            form, metadata = form_of_list(page), page["metadata"]
+        while following := metadata.get("continue"):
+            async with self._paging, self._page(stream, {"limit": str(_PAGE), "continue": following}) as page:
+                await self._put_objects(stream, page)
+                metadata = page["metadata"]
+        version = str(metadata.get("resourceVersion") or "")
+        await self._put(stream, Complete(int(version) if version.isdecimal() else 0, form))
         return {"resourceVersion": version}
+
+    def _page(self, stream: PartStream, query: Mapping[str, str]) -> AbstractAsyncContextManager[Object]:
+        return self._requests.held(stream.part.target(self._selection, **query))
+
+    async def _put_objects(self, stream: PartStream, page: Object) -> None:
+        for line in added_frames(page):
+            await self._put(stream, line)
 
     async def _read_lines(self, stream: PartStream, query: Mapping[str, str]) -> None:
         async with self._openings:
@@ -133,12 +167,17 @@ class Streams:
             await opening.__aexit__(None, None, None)
 
     async def _put(self, stream: PartStream, line: bytes | Complete) -> None:
-        while len(self._lines) >= _WAITING:
+        while len(self._lines) >= _WAITING or self._bytes >= _WAITING_BYTES:
             self._room.clear()
             await self._room.wait()
         self._lines.append((stream, line))
+        self._bytes += _size(line)
         self.changed.set()
 
     def _end(self) -> None:
         self.ended = True
         self.changed.set()
+
+
+def _size(line: bytes | Complete) -> int:
+    return len(line) if isinstance(line, bytes) else 0

@@ -16,10 +16,11 @@ from apiserver.request.request_info import Query
 from registry.cluster.watch_decoder import parse_watch_event
 from tenant_apiserver.proxy.merged import frames
 from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
-from tenant_apiserver.proxy.merged.frames import NO_FORM, Form, Told
+from tenant_apiserver.proxy.merged.frames import NO_FORM, Form
 from tenant_apiserver.proxy.merged.part import CollectionPart, selection_of
 from tenant_apiserver.proxy.merged.part_stream import Complete, PartStream, Streams
 from tenant_apiserver.proxy.merged.positions import Position
+from tenant_apiserver.proxy.merged.told_objects import ToldObjects
 
 _PASSED: Final = ("resourceVersion", "timeoutSeconds")
 GONE: Final = Expired("the objects that have become invisible are not known: list again")
@@ -61,11 +62,11 @@ class Start:
     known: frozenset[str] = frozenset()
     possible: frozenset[str] = frozenset()
     version: int = 0
-    told: Told | None = None
+    told: ToldObjects | None = None
     form: Form = NO_FORM
 
 
-NOTHING: Final = Start(told={})
+NOTHING: Final = Start(told=ToldObjects())
 """The state of a client whose watch begins with all objects."""
 
 
@@ -88,7 +89,7 @@ class WatchOfParts:
         self._remember = remember
         self._streams = Streams(requests, query.selection)
         self._open: dict[str, PartStream] = {}
-        self._told: Told | None = {}
+        self._told: ToldObjects | None = ToldObjects()
         self._form = Form()
         self._bookmarked = 0
         self._owes_initial_end = query.wants_initial
@@ -101,7 +102,7 @@ class WatchOfParts:
         """Opens the watches. False if the cluster refuses all. Raises the StatusError of one that fails, and Expired if
         objects would have to be deleted that are not known."""
         visible = self._names() or frozenset()
-        self._told = None if start.told is None else {name: dict(told) for name, told in start.told.items()}
+        self._told = start.told.copy() if start.told is not None else None
         self._form, self._bookmarked = start.form, start.version
         if self._told is None and start.possible - visible:
             raise GONE
@@ -144,7 +145,7 @@ class WatchOfParts:
             # the cluster itself answers from now on
             self._streams.ended = True
             return []
-        has = set(self._open) | set(self._told or ())
+        has = set(self._open) | set(self._told.parts if self._told is not None else ())
         version = max(self._safe_version(), self._bookmarked, 1)
         lost = [self._open.pop(name) for name in sorted(set(self._open) - visible)]
         await self._streams.close(*lost)
@@ -154,9 +155,12 @@ class WatchOfParts:
         if self._told is None and forgotten:
             self._streams.ended = True
             return [error_frame(GONE)]
-        told = {name: (self._told or {}).pop(name, {}) for name in forgotten}
+        if self._told is None:
+            return []
         return [
-            frames.deleted_frame(self._form, key, uid, version) for each in told.values() for key, uid in each.items()
+            frames.deleted_frame(self._form, key, uid, version)
+            for name in forgotten
+            for key, uid in self._told.take(name)
         ]
 
     def _events(self) -> Iterator[bytes]:
@@ -188,11 +192,10 @@ class WatchOfParts:
         if not self._form.kind or self._form.kind == "Table":
             self._form = frames.form_of_object(obj)
         if self._told is not None:
-            told = self._told.setdefault(stream.part.name, {})
             if type_ == "DELETED":
-                told.pop(frames.key_of(metadata), None)
+                self._told.discard(stream.part.name, frames.key_of(metadata))
             else:
-                told[frames.key_of(metadata)] = frames.uid_of(metadata)
+                self._told.add(stream.part.name, frames.key_of(metadata), frames.uid_of(metadata))
         if safe := self._safe_version():
             self._remember(str(version), Position(time.monotonic(), safe, self._told, self._form))
 

@@ -49,6 +49,21 @@ def test_a_reservation_returns_what_it_holds() -> None:
     in_flight.reserve("alice", 10)
 
 
+def test_a_part_of_a_reservation_can_be_released() -> None:
+    in_flight = BytesInFlight(total=100, per_user=60, always=10)
+    reservation = Reservation(in_flight, "alice")
+    reservation.add(60)
+    reservation.subtract(20)
+    reservation.add(20)
+    with pytest.raises(TooManyRequests):
+        reservation.add(1)
+    reservation.resize(0)
+    in_flight.reserve("alice", 60)
+    unlimited = Reservation()
+    unlimited.add(60)
+    unlimited.subtract(60)
+
+
 def test_without_a_limit_nothing_is_rejected() -> None:
     UNLIMITED.check(10**12)
     UNLIMITED.add(10**12)

@@ -131,3 +131,32 @@ def test_a_kind_is_listed_where_it_may_be_listed_only(
     grant(access, unique, named, {**READ, "resourceNames": ["a"]})
     client = proxy.client(unique)
     cluster.wait_until("the list is answered", lambda: keys(client) == [(listed, "a")])
+
+
+def test_lists_that_take_too_much_memory_are_refused_and_can_be_read_in_pages(
+    cluster: E2eCluster, proxy: TenantProxy, tenants: Tenants, access: RbacObjects, unique: str
+) -> None:
+    """A direct list passes through the proxy as it comes; a merged one is in its memory."""
+    namespace = tenants.create_with_namespace()
+    for number in range(20):
+        metadata = {"name": f"large-{number:02}", "labels": {"for": "test"}}
+        body = {"metadata": metadata, "data": {"key": "x" * 900_000}}
+        tenants.client.request("POST", f"/api/v1/namespaces/{namespace}/configmaps", body).expect(201)
+    grant(access, unique, namespace)
+    client = proxy.client(unique)
+    cluster.wait_until("the list is allowed", lambda: len(keys(client, limit=1) or ()) == 1)
+    refused = client.get(CONFIGMAPS)
+    assert (refused.status, refused.json()["reason"]) == (429, "TooManyRequests")
+    assert "read them in pages, with a limit" in refused.json()["message"]
+    found, token = [], ""
+    while True:
+        page = client.get(CONFIGMAPS, query={"limit": 5, "labelSelector": "for=test", "continue": token}).expect(200)
+        found += [each["metadata"]["name"] for each in page["items"]]
+        token = page["metadata"].get("continue", "")
+        if not token:
+            break
+    assert found == [f"large-{number:02}" for number in range(20)]
+    # the memory of a refused list is free again
+    assert all(len(keys(client, limit=5) or ()) == 5 for _ in range(10))
+    direct = client.get(f"/api/v1/namespaces/{namespace}/configmaps").expect(200)
+    assert len(direct["items"]) >= 20

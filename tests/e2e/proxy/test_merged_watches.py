@@ -88,14 +88,16 @@ def test_a_resumed_watch_gets_what_was_granted_and_revoked_meanwhile(
 
 
 def test_initial_events_end_once_all_namespaces_are_complete(
-    cluster: E2eCluster, two: tuple[Client, str, str], access: RbacObjects, unique: str
+    cluster: E2eCluster, two: tuple[Client, str, str], tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
     """As client-go's informers begin since 1.35; a watch goes on from the bookmark."""
     client, one, other = two
+    more = [f"c{number}" for number in range(110)]
+    create(tenants, one, *more)
     grant(access, unique, other)
-    cluster.wait_until("both are listed", lambda: len(keys(client) or ()) == 3)
+    cluster.wait_until("both are listed", lambda: len(keys(client) or ()) == 113)
     query = {"watch": "true", "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-    found = set()
+    found = []
     with client.stream(CONFIGMAPS, query={**query, "allowWatchBookmarks": "true"}) as frames:
         for frame in frames:
             metadata = frame["object"]["metadata"]
@@ -103,8 +105,9 @@ def test_initial_events_end_once_all_namespaces_are_complete(
                 assert metadata["annotations"] == {END: "true"}
                 version = metadata["resourceVersion"]
                 break
-            found.add((metadata["namespace"], metadata["name"]))
-    assert found >= {(one, "a"), (other, "a"), (other, "hidden")}
+            found.append((metadata["namespace"], metadata["name"]))
+    assert set(found) >= {(one, "a"), (other, "a"), (other, "hidden"), *((one, name) for name in more)}
+    assert len(found) == len(set(found))
     with open_watch(client, CONFIGMAPS, version) as frames:
         access.delete(ROLEBINDINGS, unique, other)
         WatchReader(frames).wait_for_event("DELETED", "hidden")

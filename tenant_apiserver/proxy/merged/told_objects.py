@@ -1,0 +1,45 @@
+"""The objects that a client has been told of, by which it can be told that they are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class ToldObjects:
+    """The uids of objects by part and by `<namespace>/<name>`. `size` is their number."""
+
+    parts: dict[str, dict[str, str]] = field(default_factory=dict)
+    size: int = 0
+
+    @classmethod
+    def of(cls, parts: Mapping[str, Mapping[str, str]]) -> ToldObjects:
+        return cls({name: dict(objects) for name, objects in parts.items()}, sum(map(len, parts.values())))
+
+    def add(self, part: str, key: str, uid: str) -> None:
+        objects = self.parts.setdefault(part, {})
+        self.size += key not in objects
+        objects[key] = uid
+
+    def discard(self, part: str, key: str) -> None:
+        if self.parts.get(part, {}).pop(key, None) is not None:
+            self.size -= 1
+
+    def take(self, part: str) -> Iterator[tuple[str, str]]:
+        """Forgets a part. The keys and uids of its objects."""
+        objects = self.parts.pop(part, {})
+        self.size -= len(objects)
+        return iter(objects.items())
+
+    def copy(self) -> ToldObjects:
+        return ToldObjects.of(self.parts)
+
+
+def union(several: Iterable[ToldObjects]) -> ToldObjects:
+    found = ToldObjects()
+    for told in several:
+        for name, objects in told.parts.items():
+            found.parts.setdefault(name, {}).update(objects)
+    found.size = sum(map(len, found.parts.values()))
+    return found

@@ -1,0 +1,109 @@
+"""The events of all parts wait for the client, within bounds of the memory."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import parse_qs, urlsplit
+
+from apiserver.meta.resource import Object
+from tenant_apiserver.proxy.merged.part import CollectionPart
+from tenant_apiserver.proxy.merged.part_stream import Complete, PartStream, Streams
+from tests.virtual_time import virtual
+
+_MIB = 1024 * 1024
+
+
+class _Cluster:
+    """Each part has `objects`, and then events of `line` bytes without end. `in_memory` are the objects of the lists
+    that are being read, by part, and `read` is the number of event lines."""
+
+    def __init__(self, *, objects: int = 0, line: int = 100) -> None:
+        self._objects = objects
+        self._line = b"x" * line
+        self.in_memory: Counter[str] = Counter()
+        self.read = 0
+
+    @asynccontextmanager
+    async def held(self, target: str) -> AsyncIterator[Object]:
+        parts = urlsplit(target)
+        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        start = int(query.get("continue", "0"))
+        end = min(start + int(query["limit"]), self._objects)
+        items = [{"metadata": {"name": f"{parts.path}-{number}"}} for number in range(start, end)]
+        self.in_memory[parts.path] += len(items)
+        metadata = {"resourceVersion": "7", **({"continue": str(end)} if end < self._objects else {})}
+        yield {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": metadata, "items": items}
+        self.in_memory[parts.path] -= len(items)
+
+    @asynccontextmanager
+    async def events(self, target: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        async def lines() -> AsyncIterator[bytes]:
+            while True:
+                self.read += 1
+                yield self._line
+                await asyncio.sleep(1)
+
+        yield lines()
+
+
+def _opened(cluster: _Cluster, parts: int, *, begins: bool) -> tuple[Streams, list[PartStream]]:
+    streams = Streams(cluster, {})
+    found = [PartStream(CollectionPart(f"p{n}", f"p{n}"), {}, 0, begins=begins) for n in range(parts)]
+    for each in found:
+        streams.open(each)
+    return streams, found
+
+
+@virtual
+async def test_a_watch_that_is_not_read_holds_about_a_mebibyte_of_events() -> None:
+    cluster = _Cluster(line=100_000)
+    streams, parts = _opened(cluster, 20, begins=False)
+    await asyncio.sleep(100)
+    waiting = 0
+    while streams.take() is not None:
+        waiting += 1
+    assert waiting == -(-_MIB // 100_000)
+    assert cluster.read == waiting + len(parts)
+    await asyncio.sleep(100)
+    assert cluster.read > 2 * waiting
+    await streams.close(*parts)
+
+
+@virtual
+async def test_small_events_are_limited_by_their_number() -> None:
+    cluster = _Cluster()
+    streams, parts = _opened(cluster, 3, begins=False)
+    await asyncio.sleep(1000)
+    assert cluster.read == 256 + len(parts)
+    await streams.close(parts[0])
+    await asyncio.sleep(1000)
+    assert cluster.read > 256 + len(parts)
+    await streams.close(*parts[1:])
+
+
+@virtual
+async def test_initial_objects_are_read_in_pages_as_the_client_takes_them() -> None:
+    """All parts are opened before the client is answered. Then one further page at a time is in memory."""
+    cluster = _Cluster(objects=330)
+    streams, parts = _opened(cluster, 60, begins=True)
+    assert await asyncio.gather(*(each.opened for each in parts)) == [True] * 60
+    names: Counter[str] = Counter()
+    complete: list[str] = []
+    while len(complete) < len(parts):
+        await asyncio.sleep(0.001)
+        assert sum(cluster.in_memory.values()) <= 60 * 5 + 100
+        while (taken := streams.take()) is not None:
+            stream, line = taken
+            if isinstance(line, Complete):
+                assert (line.version, line.form.kind) == (7, "ConfigMap")
+                complete.append(stream.part.name)
+            elif stream.part.name not in complete:
+                names[json.loads(line)["object"]["metadata"]["name"]] += 1
+    assert set(names.values()) == {1}
+    assert len(names) == 60 * 330
+    await streams.close(*parts)
+    assert sum(cluster.in_memory.values()) == 0
