@@ -3,6 +3,7 @@ resourceNames: `kubectl get storageclasses`."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
 from functools import partial
 
@@ -37,6 +38,8 @@ class NamedLists:
 
 class _Names:
     """A Partition: the names of a kind's objects that the caller may get, or watch."""
+
+    max_parts = sys.maxsize
 
     def __init__(self, rbac: RbacSources, kind: GroupResource) -> None:
         self._by_verb = {

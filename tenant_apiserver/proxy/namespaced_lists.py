@@ -24,8 +24,7 @@ class NamespacedLists:
         self, answers: MergedAnswers, rbac: RbacSources, kinds: Collection[GroupResource], *, max_namespaces: int
     ) -> None:
         self._answers = answers
-        self._max_namespaces = max_namespaces
-        self._partitions = {kind: _Namespaces(rbac, kind) for kind in kinds}
+        self._partitions = {kind: _Namespaces(rbac, kind, max_namespaces) for kind in kinds}
 
     async def handler(self, context: RequestContext) -> Handler | None:
         """Raises Forbidden for a caller with too many namespaces."""
@@ -36,8 +35,8 @@ class NamespacedLists:
         names = partition.names((await partition.visibility(context.user, info)).visible)
         if not names:
             return None
-        if len(names) > self._max_namespaces:
-            why = f"you may {info.verb} them in {len(names)} namespaces, and at most {self._max_namespaces} are merged"
+        if len(names) > partition.max_parts:
+            why = f"you may {info.verb} them in {len(names)} namespaces, and at most {partition.max_parts} are merged"
             raise Forbidden(GroupResource(info.group, info.resource), "", why)
         return partial(self._answers.watch if info.is_watch else self._answers.list, partition=partition)
 
@@ -45,7 +44,8 @@ class NamespacedLists:
 class _Namespaces:
     """A Partition: the namespaces in which the caller may list all objects of a kind, or watch them."""
 
-    def __init__(self, rbac: RbacSources, kind: GroupResource) -> None:
+    def __init__(self, rbac: RbacSources, kind: GroupResource, max_parts: int) -> None:
+        self.max_parts = max_parts
         self._by_verb = {
             # the answers know since when a client has had what it has
             verb: rbac.new_source([VisibilityCriterion(kind.group, kind.resource, verb=verb)], margin_seconds=0.0)

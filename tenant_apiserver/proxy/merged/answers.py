@@ -50,7 +50,11 @@ _TOO_OLD: Final = Expired("too old resource version: the rights at that time are
 
 
 class Partition(Protocol):
-    """How a collection is taken apart, and which parts a caller may list or watch."""
+    """How a collection is taken apart, and which parts a caller may list or watch. A watch ends when its caller is
+    granted more than `max_parts`: the next one is refused."""
+
+    @property
+    def max_parts(self) -> int: ...
 
     async def visibility(self, user: User, info: RequestInfo) -> Visibility:
         """Raises StatusError if it cannot be determined at present."""
@@ -129,6 +133,7 @@ class MergedAnswers:
             requests,
             query,
             names=lambda: partition.names(visibility.visible),
+            max_parts=partition.max_parts,
             part=lambda name: partition.part(context.info, name),
             remember=lambda version, position: self._positions.remember(client, version, position),
         )

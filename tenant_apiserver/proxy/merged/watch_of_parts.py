@@ -80,11 +80,13 @@ class WatchOfParts:
         query: WatchQuery,
         *,
         names: Callable[[], frozenset[str] | None],
+        max_parts: int,
         part: Callable[[str], CollectionPart],
         remember: Callable[[str, Position], None],
     ) -> None:
         self._query = query
         self._names = names
+        self._max_parts = max_parts
         self._part = part
         self._remember = remember
         self._streams = Streams(requests, query.selection)
@@ -141,8 +143,8 @@ class WatchOfParts:
         """Opens the watches of granted parts, and ends those of revoked ones. The events by which the client forgets
         the latter's objects."""
         visible = self._names()
-        if visible is None:
-            # the cluster itself answers from now on
+        if visible is None or len(visible) > self._max_parts:
+            # the cluster itself answers from now on, or nobody
             self._streams.ended = True
             return []
         has = set(self._open) | set(self._told.parts if self._told is not None else ())

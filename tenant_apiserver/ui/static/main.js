@@ -120,8 +120,17 @@ function close() {
   tree.activeRow?.focus({ preventScroll: true });
 }
 
+/** The `namespace/name` of the location, empty for one that is none. */
+function keyOfLocation() {
+  try {
+    return decodeURIComponent(location.hash.slice(2));
+  } catch {
+    return "";
+  }
+}
+
 function followLocation() {
-  const key = decodeURIComponent(location.hash.slice(2));
+  const key = keyOfLocation();
   if (/^[^/]+\/[^/]+$/.test(key)) open(key);
   else if (panel.key) close();
 }

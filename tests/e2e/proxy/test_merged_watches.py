@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -111,6 +112,29 @@ def test_initial_events_end_once_all_namespaces_are_complete(
     with open_watch(client, CONFIGMAPS, version) as frames:
         access.delete(ROLEBINDINGS, unique, other)
         WatchReader(frames).wait_for_event("DELETED", "hidden")
+
+
+def test_a_watch_ends_when_its_user_is_granted_too_many_namespaces(
+    cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("namespacedKinds: [configmaps]")
+    narrow = TenantProxy(cluster, tmp_path, f"--config={config}", "--max-namespaces=2")
+    try:
+        namespaces = [tenants.create_with_namespace() for _ in range(3)]
+        for each in namespaces[:2]:
+            create(tenants, each, "a")
+            grant(access, unique, each)
+        client = narrow.client(unique)
+        cluster.wait_until("both are listed", lambda: len(keys(client) or ()) == 2)
+        with open_watch(client, CONFIGMAPS) as frames:
+            grant(access, unique, namespaces[2])
+            assert all(frame["type"] != "ERROR" for frame in frames)
+        refused = client.get(CONFIGMAPS)
+        assert refused.status == 403
+        assert "at most 2 are merged" in refused.json()["message"]
+    finally:
+        narrow.stop()
 
 
 def test_a_watch_from_a_version_that_is_gone_is_told_to_list_again(two: tuple[Client, str, str]) -> None:

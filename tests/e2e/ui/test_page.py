@@ -69,6 +69,11 @@ def test_a_tenant_shows_what_it_has_and_from_whom_and_why(
     show(page, child, namespace)
     page.click(".trail button", parent)
     page.wait_for_text("tenant-panel h2", parent)
+    page.run("location.hash = '#/%'")
+    page.wait_for_text("body:not(.opened)", "root")
+    page.run(f"location.hash = '#/{namespace}/{child}'")
+    page.wait_for_text("tenant-panel h2", child)
+    assert page.messages() == []
 
 
 def test_a_hostname_finds_its_tenant_and_why_it_is_not_served(
