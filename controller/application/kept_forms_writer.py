@@ -56,7 +56,11 @@ class KeptFormsReader(NoOpEventHandler):
 
 
 class KeptFormsReconciler:
-    """The key is that of the ConfigMap. Writes nothing before the forms are known, and the ConfigMap has been read."""
+    """The key is that of the ConfigMap. Writes nothing before the forms are known, and the ConfigMap has been read.
+
+    Nothing to keep is no reason for a ConfigMap, either: Kubernetes records no field manager of an object that is
+    created without fields, nor of any later update of it.
+    """
 
     def __init__(
         self,
@@ -76,6 +80,8 @@ class KeptFormsReconciler:
             return
         kept = await self._to_data(forms)
         observed = self._reader.observed
+        if observed is None and not kept.data:
+            return
         if observed is None:
             metadata = {"namespace": key.namespace, "name": key.name}
             await self._writer.create(CONFIGMAPS, {"metadata": metadata, KEY: dict(kept.data)})

@@ -7,7 +7,9 @@ from typing import Final
 from admission.tenant.claims.claim_lease import NAME as CLAIM_LEASE
 from apiserver.meta.resource import Object
 from controller.runtime.apply import FIELD_MANAGER
+from registry.application.kept_forms import KEY as KEPT_FORMS_KEY
 from registry.application.kept_forms import NAME as KEPT_FORMS
+from registry.application.kept_forms import sources_of
 from registry.cluster.interface import APISERVICES, CONFIGMAPS, LEASES, NAMESPACES, SECRETS, ClusterResource
 from registry.tenant.cluster_roles import TENANT_ROLES
 from tenant_apiserver.certificates.cluster_secret import SECRET_NAME
@@ -63,9 +65,10 @@ _INSTALLED: Final = frozenset(
 _LIMITS_PREFIX = f"{SERVER}-limits-"
 """The policies of earlier versions are about other kinds, and have names that begin so, too."""
 _SECRET = TargetObject(SECRETS, NAMESPACE, SECRET_NAME)
+_KEPT_FORMS = TargetObject(CONFIGMAPS, NAMESPACE, KEPT_FORMS)
 STORED: Final = (
     _SECRET,
-    TargetObject(CONFIGMAPS, NAMESPACE, KEPT_FORMS),
+    _KEPT_FORMS,
     *(TargetObject(LEASES, NAMESPACE, each) for each in (LEASE, CLAIM_LEASE)),
 )
 """Objects that the running server has created, which have no label."""
@@ -87,7 +90,16 @@ def reason_to_keep(where: TargetObject, obj: Object) -> str:
 
 def _reason_of_stored(where: TargetObject, obj: Object) -> str:
     managers = {each.get("manager") for each in obj["metadata"].get("managedFields") or ()}
-    if _WRITERS.isdisjoint(managers):
+    is_untracked = where == _KEPT_FORMS and not managers and _has_only_forms(obj)
+    if _WRITERS.isdisjoint(managers) and not is_untracked:
         return "no server of ours has written it"
     others = (obj.get("data") or {}).keys() - _SECRET_KEYS if where == _SECRET else ()
     return f"it has other keys, too: {', '.join(sorted(others))}" if others else ""
+
+
+def _has_only_forms(configmap: Object) -> bool:
+    """True if each key is a form of ours, or there is none.
+
+    Kubernetes forgets the field manager of a ConfigMap whose last key goes, and does not record that of later updates.
+    """
+    return not configmap.get("data") and sources_of(configmap).keys() == (configmap.get(KEPT_FORMS_KEY) or {}).keys()

@@ -65,6 +65,17 @@ async def test_the_forms_in_force_are_written_once() -> None:
     assert world.reader.take() == {}
 
 
+async def test_a_configmap_without_a_form_is_not_created() -> None:
+    """Kubernetes would record no field manager of it, nor of the forms that are added later."""
+    world = KeptFormsWorld()
+    await world.reader.replace([], 0)
+    await world.reconcile()
+    assert world.writer.writes == []
+    await world.reconcile(redis=REDIS)
+    await world.reconcile()
+    assert world.writer.writes == ["create", "patch"]
+
+
 async def test_nothing_is_written_before_the_forms_and_the_configmap_are_known() -> None:
     world = KeptFormsWorld()
     world.reader.set_cluster_error(errors.ServiceUnavailable("down"))

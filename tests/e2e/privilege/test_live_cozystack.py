@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from apiserver.tls import certificates
+from registry.application.kept_forms import NAME as KEPT_FORMS
 from tests.e2e.support.client_load import ClientLoad
 from tests.e2e.support.clusters import cainjector
 from tests.e2e.support.clusters.audit_log import OPERATOR, SHADOW, verbs_of
@@ -280,8 +281,10 @@ def _uninstall(live: LiveCluster) -> None:
     tenants = {each["metadata"]["name"] for each in live.client.get(tenants_path()).expect(200)["items"]}
     before = releases(live)
     assert live.kube.server.stop() == 0
+    configmap = _make_untracked_forms(live)
     status, printed = live.command("uninstall")
     assert status == 0, printed
+    assert live.client.get(configmap).status == 404
     assert "stay, as they are of others" not in printed
     found = live.client.get(RELEASES).expect(200)["items"]
     assert [each["metadata"]["name"] for each in found if FINALIZER in each["metadata"].get("finalizers", ())] == []
@@ -295,3 +298,17 @@ def _uninstall(live: LiveCluster) -> None:
     assert live.client.get(crd).status == 200
     # once more, as after a kill
     assert live.command("uninstall")[0] == 0
+
+
+def _make_untracked_forms(live: LiveCluster) -> str:
+    """The ConfigMap of the forms as earlier versions left it where the first definition came after our server: created
+    without a key, so Kubernetes records no field manager of it. Returns its path."""
+    path, query = "/api/v1/namespaces/cozy-system/configmaps", {"fieldManager": "tenant-controller"}
+    found = live.client.get(f"{path}/{KEPT_FORMS}")
+    live.client.request("DELETE", f"{path}/{KEPT_FORMS}")
+    live.client.request("POST", path, {"metadata": {"name": KEPT_FORMS}}, query=query).expect(201)
+    forms = {"binaryData": found.json().get("binaryData", {})}
+    merge_patch = "application/merge-patch+json"
+    patched = live.client.request("PATCH", f"{path}/{KEPT_FORMS}", forms, query=query, content_type=merge_patch)
+    assert "managedFields" not in patched.expect(200)["metadata"]
+    return f"{path}/{KEPT_FORMS}"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from apiserver.meta.resource import Object
+from registry.application.kept_forms import NAME as KEPT_FORMS
+from registry.application.kept_forms import to_data
 from registry.cluster.interface import (
     CLUSTERROLES,
     CONFIGMAPS,
@@ -19,6 +22,7 @@ from registry.cluster.interface import (
 from tenant_apiserver.lifecycle.command import StepRefused
 from tenant_apiserver.lifecycle.kinds import DEPLOYMENTS, TargetObject
 from tenant_apiserver.lifecycle.removable import DELETED_KINDS, reason_to_keep
+from tests.registry.application.applications import definition
 from tests.tenant_apiserver.lifecycle.live_cozystack import deployment
 from tests.tenant_apiserver.lifecycle.test_uninstall import (
     HOME,
@@ -75,7 +79,22 @@ def _secret_of_helm() -> Foreign:
 
 
 def _config_map_of_somebody() -> Foreign:
-    return CONFIGMAPS, {"metadata": {"name": "tenant-apiserver-application-kinds", **HOME}}, "no server of ours"
+    metadata = {"name": KEPT_FORMS, **HOME, "managedFields": [{"manager": "kubectl-create"}]}
+    return CONFIGMAPS, {"metadata": metadata, **_forms()}, "no server of ours has written it"
+
+
+def _config_map_with_more() -> Foreign:
+    forms = {**_forms()["binaryData"], "theirs": "eA=="}
+    return CONFIGMAPS, {"metadata": {"name": KEPT_FORMS, **HOME}, "binaryData": forms}, "no server of ours"
+
+
+def _config_map_with_text() -> Foreign:
+    return CONFIGMAPS, {"metadata": {"name": KEPT_FORMS, **HOME}, "data": {"note": "x"}}, "no server of ours"
+
+
+def _forms() -> dict[str, Any]:
+    form = definition()
+    return {"binaryData": dict(to_data({form.name: form}).data)}
 
 
 def _lease_of_somebody() -> Foreign:
@@ -93,6 +112,8 @@ def _lease_of_somebody() -> Foreign:
         pytest.param(_secret_with_more, id="a Secret with other keys"),
         pytest.param(_secret_of_helm, id="a Secret of Helm"),
         pytest.param(_config_map_of_somebody, id="a ConfigMap that we have not written"),
+        pytest.param(_config_map_with_more, id="a ConfigMap with other keys"),
+        pytest.param(_config_map_with_text, id="a ConfigMap with a text"),
         pytest.param(_lease_of_somebody, id="a Lease that we have not written"),
     ],
 )
@@ -112,6 +133,21 @@ async def test_objects_of_others_are_kept_and_named(foreign: Callable[[], Foreig
     assert cluster.peek(res, metadata.get("namespace", ""), metadata["name"]) == before
     # the rest of the installation goes
     assert cluster.peek(DEPLOYMENTS, "cozy-system", "tenant-apiserver") is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param({}, id="every kind has gone"),
+        pytest.param(_forms(), id="a kind has been added since"),
+    ],
+)
+async def test_forms_of_ours_go_although_kubernetes_has_forgotten_who_wrote_them(content: dict[str, Any]) -> None:
+    """A ConfigMap that has had no key has no managedFields from then on."""
+    cluster = installed()
+    cluster.add(CONFIGMAPS, {"metadata": {"name": KEPT_FORMS, **HOME}, **content})
+    await run(cluster)
+    assert cluster.peek(CONFIGMAPS, "cozy-system", KEPT_FORMS) is None
 
 
 async def test_a_deployment_of_another_owner_is_not_scaled() -> None:
