@@ -24,7 +24,7 @@ from registry.tenant.cluster_roles import (
 from registry.tenantgateway.types import tenantgateway_crd
 from tenant_apiserver.least_privilege.page import with_table
 from tenant_apiserver.least_privilege.policies import NAME_PREFIX, policies
-from tenant_apiserver.least_privilege.proxy_rights import PROXY_KINDS_ROLE, PROXY_ROLE, proxy_rights
+from tenant_apiserver.least_privilege.proxy_rights import PROXY_ROLES, proxy_rights
 from tenant_apiserver.least_privilege.right import Role
 from tenant_apiserver.least_privilege.rights import INSTALLATION, OPTIONAL_ROLES, OWN_ROLES, RIGHTS
 from tenant_apiserver.least_privilege.roles import render_role
@@ -61,7 +61,7 @@ def generated() -> Mapping[str, str]:
 def _rights() -> Mapping[str, str]:
     """The roles of our account and the policies that limit it, with a kustomization of the latter."""
     texts = {_path(role): _RIGHTS_HEADER + render_role(role, RIGHTS) for role in (*OWN_ROLES, *OPTIONAL_ROLES)}
-    for role in (PROXY_ROLE, PROXY_KINDS_ROLE):
+    for role in PROXY_ROLES:
         texts[role.file] = _PROXY_HEADER + render_role(role, proxy_rights())
     texts["overlays/shadow/clusterrole.yaml"] = _RIGHTS_HEADER + render_role(SHADOW_ROLE, shadow_rights())
     files = []

@@ -86,9 +86,11 @@ class CachedObject:
         return parsed
 
 
-def encode(resource: Resource, obj: Object, *, labels: Mapping[str, str] | None = None) -> CachedObject:
+def encode(
+    resource: Resource, obj: Object, *, labels: Mapping[str, str] | None = None, key: Key | None = None
+) -> CachedObject:
     """Encode `obj`, without keeping a reference to it. Label selectors match `labels` instead of the object's own
-    labels if they are passed."""
+    labels if they are passed. `key` is for an object that lacks what its key depends on."""
     metadata = obj["metadata"]
     head = f'{{"apiVersion":"{resource.api_version}","kind":"{resource.kind}","metadata":'.encode()
     encoded = to_json(metadata)
@@ -96,7 +98,7 @@ def encode(resource: Resource, obj: Object, *, labels: Mapping[str, str] | None 
     tail = b"," + to_json(others)[1:] if others else b"}"
     selectable = metadata.get("labels") if labels is None else labels
     return CachedObject(
-        key=Key(sys.intern(metadata.get("namespace") or ""), metadata.get("name") or ""),
+        key=key or Key(sys.intern(_namespace(resource, obj)), metadata.get("name") or ""),
         rv=int(metadata.get("resourceVersion") or 0),
         uid=metadata.get("uid") or "",
         labels=_interned(selectable) if selectable else _EMPTY,
@@ -119,8 +121,9 @@ def at_version(resource: Resource, obj: CachedObject, rv: int) -> CachedObject:
 def identity_only(resource: Resource, obj: CachedObject, rv: int) -> CachedObject:
     """A copy of `obj` reduced to name, namespace and uid, with resourceVersion `rv`, for clients that may no longer
     read its content."""
-    identity = {"name": obj.key.name, "namespace": obj.key.namespace, "uid": obj.uid, "resourceVersion": str(rv)}
-    return encode(resource, {"metadata": {field: value for field, value in identity.items() if value}})
+    namespace = obj.key.namespace if resource.namespaced else ""
+    identity = {"name": obj.key.name, "namespace": namespace, "uid": obj.uid, "resourceVersion": str(rv)}
+    return encode(resource, {"metadata": {field: value for field, value in identity.items() if value}}, key=obj.key)
 
 
 def to_json(value: Any) -> bytes:
@@ -130,6 +133,12 @@ def to_json(value: Any) -> bytes:
     except TypeError:
         # orjson rejects integers over 64 bits and nesting over 254 levels; both are valid JSON
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(errors="replace")
+
+
+def _namespace(resource: Resource, obj: Object) -> str:
+    if resource.namespace_of is not None:
+        return resource.namespace_of(obj)
+    return obj["metadata"].get("namespace") or ""
 
 
 def _interned(labels: Mapping[str, str]) -> Mapping[str, str]:

@@ -100,6 +100,8 @@ class Resource:
     those that an object must have; `preserve_unknown_fields` keeps other top-level fields as they are.
     `published` are the schemas that OpenAPI shows in place of some `properties`, by which writes are decoded.
     `list_kind_name` is the kind of lists, if it is not the kind with "List" at its end.
+    `namespace_of` is for objects of cluster scope that are visible with a namespace: it returns this namespace, empty
+    if there is none. It is in the key of the object, and not in its metadata.
     `precheck` gets the object as the client sent it, before unknown fields are pruned, and raises BadRequest for
     content that clients may not send.
     `default` sets defaults that the schema cannot express, in place. It runs on every object that a client sends, so
@@ -129,6 +131,7 @@ class Resource:
     columns: tuple[Column, ...] = ()
     cells: Callable[[Object], Sequence[object]] = no_cells
     replaces_default_columns: bool = False
+    namespace_of: Callable[[Object], str] | None = None
     precheck: Callable[[Object], None] = do_nothing
     default: Callable[[Object], None] = do_nothing
     protobuf: MessageDescriptor | None = None
@@ -139,6 +142,10 @@ class Resource:
     @property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def has_namespace_in_key(self) -> bool:
+        return self.namespaced or self.namespace_of is not None
 
     @property
     def list_kind(self) -> str:

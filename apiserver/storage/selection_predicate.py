@@ -30,7 +30,7 @@ class SelectionPredicate:
 
     def range(self, resource: Resource) -> KeyRange:
         """A range of keys that contains all selected objects."""
-        if self.name and (self.namespace or not resource.namespaced):
+        if self.name and (self.namespace or not resource.has_namespace_in_key):
             return Key(self.namespace, self.name), Key(self.namespace, f"{self.name}\0")
         if self.namespace:
             return Key(self.namespace, ""), Key(f"{self.namespace}\0", "")

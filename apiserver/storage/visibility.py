@@ -1,6 +1,7 @@
 """Restricts lists and watches to the objects that a user may see. The set can change while clients watch.
 
-An object of a cluster-scoped resource represents the namespace of the same name, and is visible if that namespace is.
+An object of a cluster-scoped resource represents the namespace of the same name, and is visible if that namespace is,
+unless the resource says which namespace its objects are visible with (`Resource.namespace_of`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class VisibleObjects:
 
     def includes(self, resource: Resource, key: Key) -> bool:
         namespaces = self.namespaces
-        if namespaces is None or (key.namespace if resource.namespaced else key.name) in namespaces:
+        if namespaces is None or (key.namespace if resource.has_namespace_in_key else key.name) in namespaces:
             return True
         return (bool(self.keys) and key in self.keys) or (bool(self.names) and key.name in self.names)
 
@@ -39,7 +40,7 @@ class VisibleObjects:
     def key_ranges(self, resource: Resource) -> list[tuple[Key, Key]]:
         """The ranges of keys that contain the objects, in order. There must be no `names`, and not all namespaces."""
         namespaces = self.namespaces or frozenset()
-        if not resource.namespaced:
+        if not resource.has_namespace_in_key:
             return [(Key("", namespace), Key("", f"{namespace}\0")) for namespace in sorted(namespaces)]
         ranges = [(Key(namespace, ""), Key(f"{namespace}\0", "")) for namespace in namespaces]
         ranges += [(key, Key(key.namespace, f"{key.name}\0")) for key in self.keys if key.namespace not in namespaces]

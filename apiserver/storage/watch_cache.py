@@ -197,7 +197,7 @@ class WatchCache:
         selection = SelectionPredicate(namespace, options.label_selector, options.field_selector)
         keys = selection.range(self.resource)
         if options.continue_token:
-            token = pagination.decode_token(options.continue_token, namespaced=self.resource.namespaced)
+            token = pagination.decode_token(options.continue_token, namespaced=self.resource.has_namespace_in_key)
             state = await self._state_for_token(token)
             keys = max(keys[0], token.start), keys[1]
             return self._page(state, keys, selection, options.limit, visible)

@@ -93,6 +93,7 @@ NETWORKPOLICIES = ClusterResource("networking.k8s.io", "v1", "networkpolicies", 
 INGRESSES = ClusterResource("networking.k8s.io", "v1", "ingresses", "Ingress")
 SERVICECIDRS = ClusterResource("networking.k8s.io", "v1", "servicecidrs", "ServiceCIDR", namespaced=False)
 ENDPOINTSLICES = ClusterResource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
+PERSISTENTVOLUMES = ClusterResource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 NODES = ClusterResource("", "v1", "nodes", "Node", namespaced=False)
 LEASES = ClusterResource("coordination.k8s.io", "v1", "leases", "Lease")
 APPLICATIONDEFINITIONS = ClusterResource(

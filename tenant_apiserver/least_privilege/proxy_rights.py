@@ -1,4 +1,5 @@
-"""The rights of the account of `tenant-apiserver proxy`: those of overlays/proxy and overlays/proxy-cluster-kinds.
+"""The rights of the account of `tenant-apiserver proxy`: those of overlays/proxy, and for settings that need them those
+of overlays/proxy-cluster-kinds and overlays/proxy-persistent-volumes.
 
 No policy limits the account: it may create reviews, which store nothing, and write nothing else as itself.
 """
@@ -14,6 +15,10 @@ PROXY_ROLE: Final = Role("tenant-apiserver:proxy", file="overlays/proxy/clusterr
 PROXY_KINDS_ROLE: Final = Role(
     "tenant-apiserver:proxy-cluster-kinds", file="overlays/proxy-cluster-kinds/clusterrole.yaml"
 )
+PROXY_VOLUMES_ROLE: Final = Role(
+    "tenant-apiserver:proxy-persistent-volumes", file="overlays/proxy-persistent-volumes/clusterrole.yaml"
+)
+PROXY_ROLES: Final = (PROXY_ROLE, PROXY_KINDS_ROLE, PROXY_VOLUMES_ROLE)
 _SELECTED: Final = (
     ("", "nodes"),
     ("storage.k8s.io", "storageclasses"),
@@ -27,8 +32,8 @@ _READ: Final = ("get", "list", "watch")
 
 
 def proxy_rights() -> Sequence[Right]:
-    """The rows of both roles."""
-    return (*_forwarding(), *_reviews(), *_index(), *map(_selected, _SELECTED))
+    """The rows of all roles."""
+    return (*_forwarding(), *_reviews(), *_index(), *map(_selected, _SELECTED), _volumes())
 
 
 def _forwarding() -> Sequence[Right]:
@@ -103,4 +108,15 @@ def _selected(kind: tuple[str, str]) -> Right:
         verbs=["list", "watch"],
         why=f"Lists of {plural} by a selector of the settings.",
         remains=f"Read all {plural}.",
+    )
+
+
+def _volumes() -> Right:
+    return Right(
+        role=PROXY_VOLUMES_ROLE,
+        group="",
+        resources=["persistentvolumes"],
+        verbs=["list", "watch"],
+        why="Lists of PersistentVolumes by the namespaces of their claims.",
+        remains="Read all PersistentVolumes.",
     )

@@ -14,7 +14,7 @@ from apiserver.serializer.yaml import decode_yaml
 from registry.rbac.role_index import Subject, make_subject
 
 _MAX_NESTING: Final = 20
-_KEYS: Final = frozenset({"namespacedKinds", "clusterKinds", "selectedKinds"})
+_KEYS: Final = frozenset({"namespacedKinds", "clusterKinds", "selectedKinds", "persistentVolumesByClaim"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +29,13 @@ class SelectedKind:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxySettings:
     """`namespaced_kinds` are listed and watched across the namespaces in which RBAC allows it, `cluster_kinds` by the
-    names that RBAC allows, and `selected` by label."""
+    names that RBAC allows, and `selected` by label. `persistent_volumes_by_claim`: PersistentVolumes are those of the
+    claims that RBAC lets the caller get."""
 
     namespaced_kinds: tuple[GroupResource, ...] = ()
     cluster_kinds: tuple[GroupResource, ...] = ()
     selected: tuple[SelectedKind, ...] = ()
+    persistent_volumes_by_claim: bool = False
 
 
 def load_proxy_settings(path: Path | None) -> ProxySettings:
@@ -57,10 +59,14 @@ def parse_proxy_settings(document: object) -> ProxySettings:
     selected = fields.get("selectedKinds", [])
     if not isinstance(selected, list):
         raise ValueError("selectedKinds must be a list")
+    by_claim = fields.get("persistentVolumesByClaim", False)
+    if not isinstance(by_claim, bool):
+        raise ValueError("persistentVolumesByClaim must be true or false")
     return ProxySettings(
         namespaced_kinds=_kinds(fields.get("namespacedKinds", []), "namespacedKinds"),
         cluster_kinds=_kinds(fields.get("clusterKinds", []), "clusterKinds"),
         selected=tuple(_selected(each, f"selectedKinds[{position}]") for position, each in enumerate(selected)),
+        persistent_volumes_by_claim=by_claim,
     )
 
 

@@ -48,6 +48,7 @@ from tenant_apiserver.process import (
     shutdown_stages,
 )
 from tenant_apiserver.proxy.chain import ProxyParts, proxy_application
+from tenant_apiserver.proxy.claimed_volumes import ClaimedVolumes
 from tenant_apiserver.proxy.merged.answers import MergedAnswers
 from tenant_apiserver.proxy.named_lists import NamedLists
 from tenant_apiserver.proxy.namespace_lists import NamespaceLists
@@ -105,7 +106,13 @@ class _ProxyServer:
         self._account = OwnAccount(upstream)
         rbac = rbac_sources(upstream)
         self._namespaces = NamespaceLists(upstream, rbac, process, self._reviews)
-        self._own_kinds = OwnKinds((self._namespaces, *_merged_kinds(options, upstream, rbac)))
+        self._volumes = (
+            ClaimedVolumes(upstream, rbac, process, self._reviews)
+            if options.config.persistent_volumes_by_claim
+            else None
+        )
+        by_index: Sequence[OwnKind] = (self._namespaces, *([self._volumes] if self._volumes else []))
+        self._own_kinds = OwnKinds((*by_index, *_merged_kinds(options, upstream, rbac)))
 
     async def run(self) -> None:
         """Raises CannotListen, PkiUnusable, and OSError or ValueError for unusable files."""
@@ -130,6 +137,7 @@ class _ProxyServer:
         process.health.add("own-account", self._account.check, endpoints=("readyz",))
         tasks: dict[str, Task] = {
             **self._namespaces.tasks,
+            **(self._volumes.tasks if self._volumes else {}),
             **self._client_ca_tasks(),
             "own-account": self._account.find,
             "serving-certificate": partial(certificate.follow, tls),

@@ -75,3 +75,12 @@ def test_the_rights_for_selected_kinds_are_apart_and_only_read() -> None:
     settings = load_proxy_settings(ROOT / PROXY / "config.yaml")
     assert granted == {str(each) for each in settings.cluster_kinds} - {"persistentvolumes"}
     assert of_kind(objects, "ClusterRoleBinding")["subjects"] == of_kind(built(PROXY), "ClusterRoleBinding")["subjects"]
+
+
+def test_the_right_to_persistent_volumes_is_apart_and_only_reads() -> None:
+    """An administrator applies it where the settings say `persistentVolumesByClaim: true`, which is not the default."""
+    objects = built("overlays/proxy-persistent-volumes")
+    role = of_kind(objects, "ClusterRole", "tenant-apiserver:proxy-persistent-volumes")
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["persistentvolumes"], "verbs": ["list", "watch"]}]
+    assert of_kind(objects, "ClusterRoleBinding")["subjects"] == of_kind(built(PROXY), "ClusterRoleBinding")["subjects"]
+    assert not load_proxy_settings(ROOT / PROXY / "config.yaml").persistent_volumes_by_claim

@@ -12,6 +12,7 @@ from tests.e2e.support.clusters.tenant_proxy import TenantProxy
 CONFIG = """
 namespacedKinds: [configmaps, secrets, pods]
 clusterKinds: [clusterroles.rbac.authorization.k8s.io, storageclasses.storage.k8s.io, nodes]
+persistentVolumesByClaim: true
 selectedKinds:
   - kind: clusterroles.rbac.authorization.k8s.io
     labelSelector: shown-to=tenants

@@ -20,7 +20,7 @@ OWN_REQUESTS = {
     ("create", "selfsubjectreviews"),
     ("create", "subjectaccessreviews"),
     ("create", "tokenreviews"),
-    *((verb, plural) for verb in ("list", "watch") for plural in ("namespaces", "configmaps")),
+    *((verb, plural) for verb in ("list", "watch") for plural in ("namespaces", "configmaps", "persistentvolumes")),
     *(
         (verb, plural)
         for verb in ("list", "watch")

@@ -22,7 +22,7 @@ ALL_ROLES = {"group": RBAC, "resource": CLUSTERROLES}
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
-def _may(client: Client, who: str, verb: str = "get", **attributes: str) -> bool:
+def may(client: Client, who: str, verb: str = "get", **attributes: str) -> bool:
     spec = {"user": who, "groups": ["system:authenticated"], "resourceAttributes": {"verb": verb, **attributes}}
     return bool(client.request("POST", REVIEWS, {"spec": spec}).expect(201)["status"].get("allowed"))
 
@@ -58,8 +58,8 @@ def wait_until_they_agree(
 
 
 def _is_visible(admin: Client, user: str, namespace: str) -> bool:
-    of_tenants = _may(admin, user, namespace=namespace, group="apps.cozystack.io", resource="tenants")
-    return of_tenants or _may(admin, user, namespace=namespace, resource="namespaces", name=namespace)
+    of_tenants = may(admin, user, namespace=namespace, group="apps.cozystack.io", resource="tenants")
+    return of_tenants or may(admin, user, namespace=namespace, resource="namespaces", name=namespace)
 
 
 def _listed(client: Client) -> set[str]:
@@ -84,7 +84,7 @@ def test_a_list_of_all_namespaces_has_those_where_the_user_may_list(
     admin, found = cluster.client(), set()
     for user in users:
         client = proxy.client(user)
-        allowed = [_may(admin, user, "list", namespace=each, resource="configmaps") for each in namespaces]
+        allowed = [may(admin, user, "list", namespace=each, resource="configmaps") for each in namespaces]
         expected = {each for each, is_allowed in zip(namespaces, allowed, strict=True) if is_allowed}
         cluster.wait_until(f"the list of {user} agrees", partial(_agrees, client, expected))
         found |= set(allowed)
@@ -106,14 +106,14 @@ def test_a_list_of_names_has_those_that_the_user_may_get(
     admin, sizes = cluster.client(), set()
     for user in users:
         client = proxy.client(user)
-        if _may(admin, user, "list", **ALL_ROLES):
+        if may(admin, user, "list", **ALL_ROLES):
             # the cluster answers
             continue
-        if _may(admin, user, **ALL_ROLES):
+        if may(admin, user, **ALL_ROLES):
             # one who may get them all, and not list them, is told no names
             assert client.get(ROLES_PATH).status == 403
             continue
-        expected = {name for name in names if _may(admin, user, name=name, **ALL_ROLES)}
+        expected = {name for name in names if may(admin, user, name=name, **ALL_ROLES)}
         cluster.wait_until(f"the list of {user} agrees", partial(_roles_agree, client, expected))
         sizes.add(len(expected))
     assert len(sizes) > 1

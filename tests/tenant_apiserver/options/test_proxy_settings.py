@@ -33,6 +33,7 @@ def test_without_a_file_or_with_an_empty_one_no_kind_is_merged(tmp_path: Path) -
         ("namespacedKinds: [pods, 1]", "namespacedKinds[1] must be a plural name and its group"),
         ("namespacedKinds: [apps/deployments]", "namespacedKinds[0] must be a plural name and its group"),
         ("namespacedKinds: []\nnamespacedKinds: []", "already set in map"),
+        ("persistentVolumesByClaim: 'yes'", "persistentVolumesByClaim must be true or false"),
         ("selectedKinds: [{kind: nodes, labelSelector: '', subjects: []}]", "selectedKinds[0].labelSelector must be"),
         ("selectedKinds: [{kind: nodes, labelSelector: 'a in (', subjects: []}]", "selectedKinds[0].labelSelector"),
         ("selectedKinds: [{kind: nodes, labelSelector: a, subjects: []}]", "selectedKinds[0].subjects must be a list"),

@@ -17,8 +17,14 @@ from tests.e2e.support.clusters.processes import REPOSITORY, free_port, run_comm
 from tests.e2e.support.http.https_client import Client
 
 ACCOUNT = PROXY
-_MANIFESTS = REPOSITORY / "manifests" / "overlays" / "proxy"
-_RIGHTS = ("clusterrole", "clusterrolebinding", "rolebinding-auth-reader")
+_OVERLAYS = REPOSITORY / "manifests" / "overlays"
+_RIGHTS = (
+    "proxy/clusterrole",
+    "proxy/clusterrolebinding",
+    "proxy-persistent-volumes/clusterrole",
+    "proxy-persistent-volumes/clusterrolebinding",
+    "proxy/rolebinding-auth-reader",
+)
 
 
 class TenantProxy:
@@ -73,11 +79,11 @@ class TenantProxy:
 
 
 def _grant_rights(cluster: E2eCluster) -> None:
-    documents = [yaml.safe_load((_MANIFESTS / f"{name}.yaml").read_text()) for name in _RIGHTS]
+    documents = [yaml.safe_load((_OVERLAYS / f"{name}.yaml").read_text()) for name in _RIGHTS]
     for document in documents:
         if "subjects" in document:
             document["subjects"] = [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": ACCOUNT}]
-    chosen = documents[:2] if isinstance(cluster, EmbeddedCluster) else documents
+    chosen = documents[:-1] if isinstance(cluster, EmbeddedCluster) else documents
     cluster.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(chosen))
 
 
