@@ -12,7 +12,7 @@ import io
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from multidict import CIMultiDict
 
@@ -48,6 +48,8 @@ class UpgradeProtocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        if transport.get_extra_info("ssl_object") is not None:
+            read_nothing_ahead(transport)
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -113,6 +115,15 @@ class UpgradeProtocol(asyncio.Protocol):
         self._arrived.clear()
         if not self._ended:
             await self._arrived.wait()
+
+
+def read_nothing_ahead(transport: Any) -> None:
+    """Leaves what arrives while reading is paused in the socket. `transport` is one of TLS.
+
+    uvloop reads 256 KiB ahead, and discards them if the connection ends before reading goes on: a client that reads
+    slowly would miss the end of what a command has written.
+    """
+    transport.set_read_buffer_limits(high=1, low=0)
 
 
 class _Received:

@@ -18,6 +18,8 @@ from registry.cluster.upgraded_connection import UpgradeAnswer
 from registry.cluster.upstream import UpstreamClient
 from tenant_apiserver.proxy.headers import answer_headers
 
+# how long the cluster may take to read the rest of what a client has sent that is gone
+_REST_SECONDS: Final = 30.0
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -55,23 +57,39 @@ async def _connect(
     client = context.http.transport
     if client is None:
         return response
-    to_upstream, to_client = _End(upstream, client.get_protocol()), _End(client, None)
+    server = cast(asyncio.Protocol, client.get_protocol())
+    to_upstream, to_client = _End(upstream), _End(client)
     client.set_protocol(to_upstream)
     upstream.set_protocol(to_client)
     if answer.rest:
         client.write(answer.rest)
+    if upstream.is_closing():
+        # it ended before it could be told
+        to_client.connection_lost(None)
     upstream.resume_reading()
     client.resume_reading()
-    await asyncio.wait({to_upstream.closed, to_client.closed})
+    try:
+        await _both_ended(to_upstream.closed, to_client.closed)
+    finally:
+        # not before: the server cancels this handler then, which would drop what has not been sent
+        to_upstream.closed.add_done_callback(lambda _: server.connection_lost(None))
     return response
 
 
-class _End(asyncio.Protocol):
-    """One end of the pipe: what arrives is written to `peer`. `former` is told when the connection is lost."""
+async def _both_ended(client: asyncio.Future[None], upstream: asyncio.Future[None]) -> None:
+    """As in a kube-apiserver, the end of one side ends the other, once that has got everything."""
+    await asyncio.wait({client, upstream}, return_when=asyncio.FIRST_COMPLETED)
+    if client.done():
+        await asyncio.wait({upstream}, timeout=_REST_SECONDS)
+    else:
+        await asyncio.wait({client})
 
-    def __init__(self, peer: asyncio.Transport, former: asyncio.BaseProtocol | None) -> None:
+
+class _End(asyncio.Protocol):
+    """One end of the pipe: what arrives is written to `peer`."""
+
+    def __init__(self, peer: asyncio.Transport) -> None:
         self._peer = peer
-        self._former = former
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def data_received(self, data: bytes) -> None:
@@ -87,5 +105,3 @@ class _End(asyncio.Protocol):
         if not self.closed.done():
             self.closed.set_result(None)
         self._peer.close()
-        if self._former is not None:
-            cast(asyncio.Protocol, self._former).connection_lost(exc)

@@ -1,11 +1,18 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from tests.tenant_apiserver.proxy.proxied_upstream import RunningProxy, proxied_upstream
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The event loop of the command, which has a TLS of its own towards the cluster."""
+    return {"uvloop": uvloop.new_event_loop}
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from tenant_apiserver.options.proxy import ProxyOptions
 from tenant_apiserver.process import Process
 from tenant_apiserver.proxy.chain import ProxyParts, proxy_application
 from tenant_apiserver.proxy.forward import OwnAnswer
-from tests.apiserver.server.https_listener import ALICE, CLIENT_CA, SERVING, client_tls
+from tests.apiserver.server.https_listener import ALICE, CA, CLIENT_CA, SERVING, client_tls
 
 OWN_ACCOUNT = "system:serviceaccount:tenant-apiserver-proxy:proxy"
 
@@ -140,6 +140,16 @@ async def _no_answer(context: RequestContext) -> Handler | None:
     return None
 
 
+def _upstream_tls(directory: Path) -> ssl.SSLContext:
+    files = directory / "upstream.crt", directory / "upstream.key"
+    files[0].write_bytes(SERVING.certificate)
+    files[1].write_bytes(SERVING.key)
+    (directory / "upstream-ca.crt").write_bytes(CA.certificate)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*files)
+    return context
+
+
 @asynccontextmanager
 async def proxied_upstream(
     directory: Path,
@@ -147,11 +157,18 @@ async def proxied_upstream(
     own_account: str = OWN_ACCOUNT,
     own_answer: OwnAnswer = _no_answer,
     base_path: str = "",
+    over_tls: bool = False,
 ) -> AsyncIterator[RunningProxy]:
+    """`over_tls` is how the proxy reaches the upstream."""
     upstream = RecordingUpstream()
-    server = await asyncio.start_server(upstream.accept, "127.0.0.1", 0)
-    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{base_path}"
-    client = UpstreamClient(Configuration(host=address))
+    server = await asyncio.start_server(
+        upstream.accept, "127.0.0.1", 0, ssl=_upstream_tls(directory) if over_tls else None
+    )
+    scheme = "https" if over_tls else "http"
+    configuration = Configuration(host=f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}{base_path}")
+    if over_tls:
+        configuration.ssl_ca_cert = str(directory / "upstream-ca.crt")
+    client = UpstreamClient(configuration)
     certificates = ClientCertificateAuthenticator(
         peers=PeerCertificates(), verifier=CertificateVerifier(lambda: CLIENT_CA.certificate)
     )
