@@ -22,7 +22,7 @@ from registry.tenant.cluster_roles import (
     TENANTS_VISIBLE_RULES,
 )
 from registry.tenantgateway.types import tenantgateway_crd
-from tenant_apiserver.least_privilege.page import with_table
+from tenant_apiserver.least_privilege.page import RIGHTS_OF_PROXY, with_table
 from tenant_apiserver.least_privilege.policies import NAME_PREFIX, policies
 from tenant_apiserver.least_privilege.proxy_rights import PROXY_ROLES, proxy_rights
 from tenant_apiserver.least_privilege.right import Role
@@ -93,6 +93,11 @@ def _cluster_role(name: str, rules: Sequence[RbacRule]) -> Object:
     }
 
 
+def with_tables(page: str) -> str:
+    """docs/security.md with the rights of both accounts. Raises ValueError if a mark is missing."""
+    return with_table(with_table(page, RIGHTS), proxy_rights(), RIGHTS_OF_PROXY)
+
+
 def main(arguments: list[str]) -> int:
     if len(arguments) != 2 or not Path(arguments[0]).is_dir() or not Path(arguments[1]).is_file():
         print("usage: python -m tenant_apiserver.generate_manifests MANIFESTS SECURITY_PAGE", file=sys.stderr)
@@ -104,7 +109,7 @@ def main(arguments: list[str]) -> int:
     for stale in (directory / _LIMITS).glob("*.yaml"):
         if f"{_LIMITS}/{stale.name}" not in texts:
             stale.unlink()
-    page.write_text(with_table(page.read_text(), RIGHTS))
+    page.write_text(with_tables(page.read_text()))
     return 0
 
 

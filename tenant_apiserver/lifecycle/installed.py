@@ -8,8 +8,9 @@ from enum import Enum
 from registry.tenant.cluster_roles import TENANT_ROLES, TENANTS_VISIBLE
 from tenant_apiserver.least_privilege.policies import policies
 from tenant_apiserver.least_privilege.projection_rights import TENANTSECRETS_ROLE
+from tenant_apiserver.least_privilege.proxy_rights import PROXY_ROLE, PROXY_ROLES
 from tenant_apiserver.least_privilege.rights import INSTALLATION, OWN_ROLES, RIGHTS
-from tenant_apiserver.lifecycle.kinds import TargetObject, target
+from tenant_apiserver.lifecycle.kinds import PROXY, TargetObject, target
 from tenant_apiserver.serve import API_SERVICES
 
 NAMESPACE = "cozy-system"
@@ -36,6 +37,8 @@ class OperatorStep(Enum):
     """Install the server on a live Cozystack, and move the APIServices of cozystack-api to it."""
     REGISTER = "register"
     """Install the server on a cluster where nobody serves the group, and create the APIServices."""
+    PROXY = "proxy"
+    """Run the proxy of native lists, which needs none of the others."""
 
 
 def applied(step: OperatorStep) -> Sequence[TargetObject]:
@@ -89,6 +92,25 @@ def tenantsecrets_readable() -> Sequence[TargetObject]:
     return [target(kind, TENANTSECRETS_ROLE.name) for kind in ("ClusterRole", "ClusterRoleBinding")]
 
 
+def _proxy() -> Sequence[TargetObject]:
+    """Without the ConfigMap of its settings, whose name depends on them."""
+    return [
+        target("Namespace", PROXY),
+        target("ServiceAccount", PROXY, PROXY),
+        target("RoleBinding", f"{PROXY}-auth-reader", _AUTHENTICATION_NAMESPACE),
+        target("ClusterRole", PROXY_ROLE.name),
+        target("ClusterRoleBinding", PROXY_ROLE.name),
+        target("ClusterRole", f"{SERVER}:namespace-view"),
+        *(target(kind, PROXY, PROXY) for kind in ("Deployment", "PodDisruptionBudget", "Service", "NetworkPolicy")),
+    ]
+
+
+def proxy_objects() -> Sequence[TargetObject]:
+    """Those of the overlay of the proxy, and of the overlays with more rights for it."""
+    more = [each.name for each in PROXY_ROLES if each != PROXY_ROLE]
+    return [*_proxy(), *(target(kind, name) for name in more for kind in ("ClusterRole", "ClusterRoleBinding"))]
+
+
 def registered() -> Sequence[TargetObject]:
     return [target("APIService", each) for each in API_SERVICES]
 
@@ -105,4 +127,5 @@ _APPLIED: Mapping[OperatorStep, Sequence[TargetObject]] = {
         *(target("ClusterRole", each) for each in TENANT_ROLES),
         *registered(),
     ],
+    OperatorStep.PROXY: _proxy(),
 }

@@ -49,6 +49,8 @@ INSTALLED_KINDS: Final = {
 
 PART_OF_LABEL: Final = "app.kubernetes.io/part-of"
 PART_OF: Final = "tenant-apiserver"
+PROXY: Final = "tenant-apiserver-proxy"
+"""The name of the proxy's objects, of their namespace and their label."""
 _OWNERS = (
     ("meta.helm.sh/", "Helm release", "release-"),
     ("helm.toolkit.fluxcd.io/", "Flux's HelmRelease", ""),
@@ -75,16 +77,17 @@ def target(kind: str, name: str, namespace: str = "") -> TargetObject:
 
 
 def is_ours(obj: Object) -> bool:
-    """True if the object has the label of an installation of ours, and no mark of another owner."""
+    """True if the object has the label of an installation of ours, of the server or the proxy, and no mark of another
+    owner."""
     labels = obj["metadata"].get("labels") or {}
-    return bool(labels.get(PART_OF_LABEL) == PART_OF) and not foreign_owner(obj)
+    return labels.get(PART_OF_LABEL) in (PART_OF, PROXY) and not foreign_owner(obj)
 
 
 def foreign_owner(obj: Object) -> str:
     """The release of Helm or the object of Flux that would put the object back, as their marks name it; empty if there
     is none, or one of our name."""
     for title, namespace, name in _marks(obj["metadata"]):
-        if name != PART_OF:
+        if name not in (PART_OF, PROXY):
             return f"{title} {namespace}/{name}" if name else title
     return ""
 

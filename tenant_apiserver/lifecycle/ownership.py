@@ -12,7 +12,7 @@ from registry.tenant.cluster_roles import TENANT_ROLES
 from tenant_apiserver.lifecycle.facts import ClusterFacts, api_service_name
 from tenant_apiserver.lifecycle.findings import Check, Level
 from tenant_apiserver.lifecycle.installed import NAMESPACE, SERVER, OperatorStep, applied
-from tenant_apiserver.lifecycle.kinds import CRDS, TargetObject, foreign_owner, is_ours, owner_of, target
+from tenant_apiserver.lifecycle.kinds import CRDS, PROXY, TargetObject, foreign_owner, is_ours, owner_of, target
 from tenant_apiserver.lifecycle.serving import leads_to_us
 
 _NAMES, _CONTROLLERS = "Objects of the same names", "Controllers"
@@ -42,6 +42,8 @@ def judge_names(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:
 
 def _judge_namespace(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:
     namespace = target("Namespace", NAMESPACE)
+    if step is OperatorStep.PROXY:
+        return
     if step is not OperatorStep.REGISTER and namespace not in {*facts.found, *facts.unreadable}:
         why = "does not exist, so this is no Cozystack"
         yield Check(_NAMES, Level.FAIL, str(namespace), why, "see docs/install.md, and use --for=register")
@@ -49,6 +51,9 @@ def _judge_namespace(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]
 
 def _judge_foreign(each: TargetObject, obj: Object) -> Check:
     message = f"exists, {owner_of(obj)}"
+    if each == target("Namespace", PROXY):
+        remedy = "take it away from whoever may run Pods in it: the account there may impersonate everybody"
+        return Check(_NAMES, Level.FAIL, str(each), f"{message}: the proxy must be alone in it", remedy)
     if each.resource in _SHARED:
         return Check(_NAMES, Level.OK, str(each), f"{message}: it is used as it is, and never deleted")
     if each.name.startswith(SERVER):

@@ -34,11 +34,10 @@ async def _judge_cluster(options: PreflightOptions) -> int:
 
 
 def judge(facts: ClusterFacts, step: OperatorStep) -> Sequence[Check]:
-    """All checks of a step, in the order of the table."""
+    """All checks of a step, in the order of the table. The proxy serves no group and runs no controllers."""
+    of_the_server = (judge_serving, judge_versions, judge_controllers) if step is not OperatorStep.PROXY else ()
     return [
-        *judge_serving(facts, step),
-        *judge_versions(facts, step),
-        *judge_controllers(facts, step),
+        *(check for judgement in of_the_server for check in judgement(facts, step)),
         *judge_names(facts, step),
         *list_writes(facts, step),
         *(Check("Not known", Level.UNKNOWN, "", note, "repeat when it can be read") for note in facts.notes),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from tenant_apiserver.least_privilege.proxy_rights import PROXY_ROLES
 from tenant_apiserver.lifecycle.installed import NAMESPACE
+from tenant_apiserver.lifecycle.kinds import TargetObject
 
 GATEWAY_CRD = "tenantgateways.gateway.cozystack.io"
+_PROXY_FOLDERS = tuple(each.file.rpartition("/")[0] for each in reversed(PROXY_ROLES))
 _NO_FINALIZERS = '{"metadata":{"finalizers":null}}'
 _GIVE_UP = f"      kubectl patch helmreleases -n <namespace> <name> --type=merge -p '{_NO_FINALIZERS}'"
 
@@ -34,3 +37,15 @@ def remainder(counts: Mapping[str, int], held: Sequence[str]) -> Sequence[str]:
             _GIVE_UP,
         ]
     return lines
+
+
+def remaining_proxy(found: Collection[TargetObject], unreadable: Mapping[TargetObject, str]) -> Sequence[str]:
+    """Lines about the objects of the proxy, which serves users without this server, and stays."""
+    if not found and not unreadable:
+        return []
+    return [
+        f"The proxy stays, with {len(found)} objects: kubeconfigs of users may point at it.",
+        *(f"  {each}" for each in found),
+        *(f"  {each}: unknown: {why}" for each, why in unreadable.items()),
+        *(f"      kubectl delete --ignore-not-found -k manifests/{each}" for each in _PROXY_FOLDERS),
+    ]

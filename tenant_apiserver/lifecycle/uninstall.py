@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -26,11 +26,11 @@ from registry.cluster.interface import (
 )
 from registry.names import APPLICATION_GROUP_LABEL, GROUP, ROOT_NAMESPACE, TENANT_ANNOTATION
 from tenant_apiserver.lifecycle.command import StepFailed, StepRefused, repeated, run_command
-from tenant_apiserver.lifecycle.installed import NAMESPACE, SERVER
+from tenant_apiserver.lifecycle.installed import NAMESPACE, SERVER, proxy_objects
 from tenant_apiserver.lifecycle.kinds import DEPLOYMENTS, PART_OF, PART_OF_LABEL, TargetObject, owner_of
 from tenant_apiserver.lifecycle.marks import is_held, stripping_patch
 from tenant_apiserver.lifecycle.reader import ReadableCluster, list_leading, read_objects, unreadable_lines
-from tenant_apiserver.lifecycle.remainder import remainder
+from tenant_apiserver.lifecycle.remainder import remainder, remaining_proxy
 from tenant_apiserver.lifecycle.removable import DELETED_KINDS, STORED, reason_to_keep
 from tenant_apiserver.lifecycle.replicas import LeaseSighting, deployment_ends, lease_ends, sighting
 from tenant_apiserver.lifecycle.serving import others_leading
@@ -97,7 +97,7 @@ class Uninstallation:
             self._say(f"{len(kept)} objects have our label or name and stay, as they are of others:")
         for where, why in kept.items():
             self._say(f"  {where}: {why}")
-        for line in remainder(await self._counts(), held):
+        for line in (*remainder(await self._counts(), held), *remaining_proxy(*await self._proxy())):
             self._say(line)
         return 1 if held else 0
 
@@ -201,6 +201,10 @@ class Uninstallation:
         for where, obj in (await self._read(*STORED)).items():
             visit(where.resource, obj)
         return found, kept
+
+    async def _proxy(self) -> tuple[Collection[TargetObject], Mapping[TargetObject, str]]:
+        """The objects of the proxy that exist, and the reason for those that cannot be read."""
+        return await read_objects(self._cluster, proxy_objects())
 
     def _say_plan(self, marked: Sequence[Object], objects: Mapping[TargetObject, Object]) -> None:
         self._say(f"Would scale Deployment {NAMESPACE}/{SERVER} to 0, and wait for the end of its replicas.")

@@ -50,6 +50,10 @@ def _running(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:
     if step is OperatorStep.SHADOW:
         yield Check(SECTION, Level.INFO, "the running server", "nothing at all: it cannot, and its role has reads only")
         return
+    if step is OperatorStep.PROXY:
+        own = "nothing as itself but TokenReviews and SubjectAccessReviews, which the cluster does not store"
+        yield Check(SECTION, Level.INFO, "the running proxy", f"{own}; the writes of callers, under their own names")
+        return
     for right in RIGHTS:
         verbs = [verb for verb in right.verbs if verb in _WRITES]
         resource = f"{', '.join(right.resources)}{'.' if right.group else ''}{right.group}"

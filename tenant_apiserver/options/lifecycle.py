@@ -14,7 +14,7 @@ GROUPS = ("apps.cozystack.io", "core.cozystack.io", "sdn.cozystack.io")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreflightOptions:
-    """`step` is shadow, replace or register; `output` table or json. No `groups` are all."""
+    """`step` is shadow, replace, register or proxy; `output` table or json. No `groups` are all."""
 
     kubeconfig: Path | None
     groups: tuple[str, ...]
@@ -70,7 +70,7 @@ _GROUPS = Flag(
 PREFLIGHT = (
     _OPERATORS,
     _GROUPS,
-    Flag("--for", one_of("shadow", "replace", "register"), "replace", "step to judge", attribute="step"),
+    Flag("--for", one_of("shadow", "replace", "register", "proxy"), "replace", "step to judge", attribute="step"),
     Flag("-o", one_of("table", "json"), "table", "form of the output: table or json", attribute="output"),
     Flag("-v", _verbose, False, "name each object in the table", boolean=True, attribute="verbose"),
 )

@@ -27,6 +27,7 @@ from tenant_apiserver.lifecycle.installed import (
     SHADOW,
     OperatorStep,
     applied,
+    proxy_objects,
     registered,
     tenants_visible,
 )
@@ -341,15 +342,54 @@ async def test_the_output_is_a_table_or_json() -> None:
         (OperatorStep.SHADOW, ["overlays/shadow"]),
         (OperatorStep.REPLACE, ["overlays/live", "overlays/register"]),
         (OperatorStep.REGISTER, ["overlays/prerequisites", ".", "overlays/register"]),
+        (OperatorStep.PROXY, ["overlays/proxy"]),
     ],
 )
 def test_the_objects_of_a_step_are_those_of_its_manifests(step: OperatorStep, directories: list[str]) -> None:
     objects = [each for directory in directories for each in built(directory)]
     expected = {(each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]) for each in objects}
+    # the name of the proxy's settings depends on their content
+    expected = {each for each in expected if each[0] != "ConfigMap"}
     assert {(each.resource.kind, each.namespace, each.name) for each in applied(step)} == expected
     assert SHADOW in {each.name for each in applied(OperatorStep.SHADOW)}
     assert set(registered()).isdisjoint(applied(OperatorStep.SHADOW))
     assert set(tenants_visible()).isdisjoint(applied(OperatorStep.REPLACE))
+
+
+def test_all_objects_of_the_proxy_have_its_label_and_are_known() -> None:
+    folders = ["overlays/proxy", "overlays/proxy-cluster-kinds", "overlays/proxy-persistent-volumes"]
+    objects = [each for folder in folders for each in built(folder) if each["kind"] != "ConfigMap"]
+    assert {each["metadata"]["labels"]["app.kubernetes.io/part-of"] for each in objects} == {"tenant-apiserver-proxy"}
+    found = {(each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]) for each in objects}
+    assert {(each.resource.kind, each.namespace, each.name) for each in proxy_objects()} == found
+
+
+async def test_the_proxy_needs_no_server_and_no_cozystack() -> None:
+    checks = await checks_of(LiveCozystack(), OperatorStep.PROXY)
+    assert exit_status(checks) == 0
+    writes = {each.subject: each for each in checks if each.section == "What would be written"}
+    assert {*writes} == {*map(str, applied(OperatorStep.PROXY)), "the running proxy"}
+    assert writes["Deployment tenant-apiserver-proxy in tenant-apiserver-proxy"].message == "created"
+    assert writes["the running proxy"].message.startswith("nothing as itself but TokenReviews")
+
+
+async def test_objects_of_others_with_the_names_of_the_proxy_are_refused() -> None:
+    """Above all its namespace: whoever may run Pods there has the rights of its account."""
+    cluster = live_cozystack()
+    cluster.add(NAMESPACES, {"metadata": {"name": "tenant-apiserver-proxy"}})
+    cluster.add(CLUSTERROLES, {"metadata": {"name": "tenant-apiserver:proxy"}})
+    checks = await checks_of(cluster, OperatorStep.PROXY)
+    assert failures(checks) == ["Namespace tenant-apiserver-proxy", "ClusterRole tenant-apiserver:proxy"]
+    assert "must be alone in it" in one(checks, "Namespace tenant-apiserver-proxy", NAMES).message
+
+
+async def test_a_proxy_that_is_there_already_is_applied_again() -> None:
+    cluster = live_cozystack()
+    labels = {"app.kubernetes.io/part-of": "tenant-apiserver-proxy"}
+    cluster.add(NAMESPACES, {"metadata": {"name": "tenant-apiserver-proxy", "labels": labels}})
+    checks = await checks_of(cluster, OperatorStep.PROXY)
+    assert failures(checks) == []
+    assert one(checks, "Namespace tenant-apiserver-proxy").message == "applied, exists"
 
 
 async def test_the_kinds_of_this_version_are_those_that_it_builds() -> None:

@@ -135,6 +135,24 @@ async def test_what_is_ours_goes_and_everything_else_stays() -> None:
         assert line in said
 
 
+async def test_the_proxy_stays_and_is_named() -> None:
+    """Kubeconfigs of users point at it, and it serves them without the server."""
+    cluster = installed()
+    labels = {"app.kubernetes.io/part-of": "tenant-apiserver-proxy"}
+    for name in ("tenant-apiserver:proxy", "tenant-apiserver:proxy-persistent-volumes"):
+        cluster.add(CLUSTERROLES, {"metadata": {"name": name, "labels": labels}})
+    status, said = await run(cluster)
+    assert status == 0
+    assert {each["metadata"]["name"] for each in cluster.peek_all(CLUSTERROLES)} > {"tenant-apiserver:proxy"}
+    for line in (
+        "The proxy stays, with 2 objects",
+        "  ClusterRole tenant-apiserver:proxy-persistent-volumes",
+        "kubectl delete --ignore-not-found -k manifests/overlays/proxy\n",
+    ):
+        assert line in f"{said}\n"
+    assert "The proxy stays" not in (await run(installed()))[1]
+
+
 async def test_it_is_refused_while_the_api_services_lead_to_us() -> None:
     cluster = installed()
     cluster.add(APISERVICES, api_service("core.cozystack.io", {"namespace": "cozy-system", "name": "tenant-apiserver"}))
