@@ -64,17 +64,19 @@ class Lists:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilteredLists:
-    """LIST with a labelSelector that matches one object in a hundred."""
+    """LIST with a labelSelector that matches one object in a hundred, or none."""
 
     size: int
     times: int
+    matches: bool = True
 
     async def turn(self, side: Side, number: int) -> Mapping[str, Measurement]:
-        path = f"{side.collection}?labelSelector=slot%3D{_SLOT}"
+        path = f"{side.collection}?labelSelector=slot%3D{_SLOT if self.matches else 'none'}"
         measured, answers = await repeated(side, path, "", self.times, warm=number > 0)
         for answer in answers:
-            _expect(_length(orjson.loads(answer.decompressed())) >= self.size // 100, "the list is incomplete")
-        return {f"LIST one in 100 of {self.size}, labelSelector": measured}
+            found = _length(orjson.loads(answer.decompressed()))
+            _expect(found >= self.size // 100 if self.matches else not found, "the list is incomplete")
+        return {f"LIST {'one in 100' if self.matches else 'none'} of {self.size}, labelSelector": measured}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

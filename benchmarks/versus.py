@@ -70,7 +70,7 @@ _COLD = "cold"
 _WORKLOADS: dict[str, WorkloadFactory] = {
     _AT_EVERY_SIZE: _lists,
     "page": lambda arguments, size: [PagedLists(size=size, times=min(3, repetitions(size)))],
-    "filter": lambda arguments, size: [FilteredLists(size=size, times=min(3, repetitions(size)))],
+    "filter": lambda arguments, size: [FilteredLists(size=size, times=10, matches=each) for each in (True, False)],
     "get": lambda arguments, size: [Gets(size=size, clients=clients) for clients in _GET_CLIENTS],
     "watch": _fan_outs,
     _COLD: lambda arguments, size: [FirstListAfterStart(size=size)],

@@ -18,7 +18,7 @@ class SelectionPredicate:
     requires one."""
 
     def __init__(self, namespace: str, labels: LabelSelector, fields: FieldSelector) -> None:
-        self._labels = labels
+        self.labels = labels
         self._fields = fields
         self.namespace = namespace or fields.exact(NAMESPACE) or ""
         self.name = fields.exact(NAME) or ""
@@ -26,7 +26,7 @@ class SelectionPredicate:
     @property
     def matches_everything(self) -> bool:
         """True if all objects of the namespace match."""
-        return self._labels.empty and self._fields.empty
+        return self.labels.empty and self._fields.empty
 
     def range(self, resource: Resource) -> KeyRange:
         """A range of keys that contains all selected objects."""
@@ -38,7 +38,7 @@ class SelectionPredicate:
 
     def matches(self, obj: CachedObject) -> bool:
         """True if an object of the range matches the selectors."""
-        if not self._labels.empty and not self._labels.matches(obj.labels):
+        if not self.labels.empty and not self.labels.matches(obj.labels):
             return False
         if self._fields.empty:
             return True
@@ -48,7 +48,7 @@ class SelectionPredicate:
         """The objects of the range that match the selectors."""
         if self.matches_everything:
             return objects
-        selected = self._labels.select(objects)
+        selected = self.labels.select(objects)
         return selected if self._fields.empty else [each for each in selected if self.matches(each)]
 
     def event_for_client(self, event: CacheEvent, resource: Resource) -> CacheEvent | None:

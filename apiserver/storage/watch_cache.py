@@ -17,6 +17,7 @@ from apiserver.meta.resource import Key, Resource
 from apiserver.request.options import EXACT, ListOptions, WatchOptions
 from apiserver.storage import pagination
 from apiserver.storage.event_history import CacheEvent, EventHistory, EventType, HistoryLimits, VisibilityEvent
+from apiserver.storage.label_index import LabelIndex, LabelIndexLimits
 from apiserver.storage.pagination import LATEST, CacheState, ContinueToken, Page, Snapshots
 from apiserver.storage.pending_writes import PendingWrites
 from apiserver.storage.relist_events import relist_events
@@ -32,6 +33,7 @@ __all__ = ["CacheEvent", "CacheWatcher", "CachedObject", "EventType", "HistoryLi
 EventListener = Callable[[CacheEvent], None]
 
 _DEFAULT_HISTORY = HistoryLimits()
+_DEFAULT_LABEL_INDEX = LabelIndexLimits()
 _READY_SECONDS = 2.0
 _CATCH_UP_SECONDS = 3.0
 _EXPIRED_TOKEN = (
@@ -51,6 +53,7 @@ class WatchCache:
         history: HistoryLimits = _DEFAULT_HISTORY,
         clock: Callable[[], float] = time.monotonic,
         bookmark_interval: float = 60.0,
+        label_index: LabelIndexLimits = _DEFAULT_LABEL_INDEX,
     ) -> None:
         """`bookmark_interval` is in seconds; a random delay of up to a quarter of it is added."""
         self.resource = resource
@@ -61,6 +64,7 @@ class WatchCache:
         self._bookmark_interval = bookmark_interval
         self._index: dict[Key, CachedObject] = {}
         self._items: list[CachedObject] = []
+        self._label_index = LabelIndex(limits=label_index, clock=clock)
         self._history = EventHistory(history, 0)
         self._snapshots = Snapshots(clock)
         self._pending_writes = PendingWrites(clock)
@@ -203,15 +207,17 @@ class WatchCache:
             return self._page(state, keys, selection, options.limit, visible)
         rv = options.resource_version or 0
         await self.wait_for(rv)
-        state = self._state()
+        # resourceVersion "0" allows any state, and as in kube-apiserver the limit is then ignored
+        limit = options.limit if options.resource_version != 0 else 0
         if options.resource_version_match == EXACT or (rv and options.limit and not options.resource_version_match):
             exact = self._state_at(rv)
             if exact is None:
                 raise errors.Expired("The resourceVersion for the provided list is too old.")
-            state = exact
-        # resourceVersion "0" allows any state, and as in kube-apiserver the limit is then ignored
-        limit = options.limit if options.resource_version != 0 else 0
-        return self._page(state, keys, selection, limit, visible)
+            return self._page(exact, keys, selection, limit, visible)
+        found = self._select_by_index(keys, selection, visible)
+        if found is None:
+            return self._page(self._state(), keys, selection, limit, visible)
+        return self._cut(found, self._state(), limit) if 0 < limit < len(found) else Page(found, self.rv)
 
     async def watch(
         self, namespace: str, options: WatchOptions, *, visibility: Visibility | None = None
@@ -258,7 +264,10 @@ class WatchCache:
     def _start_with_state(
         self, selection: SelectionPredicate, options: WatchOptions, visible: VisibleObjects
     ) -> WatchStart:
-        items = self._select(self._state(), selection.range(self.resource), selection, visible)
+        keys = selection.range(self.resource)
+        items = self._select_by_index(keys, selection, visible)
+        if items is None:
+            items = self._select(self._state(), keys, selection, visible)
         return WatchStart(initial=items, send_initial_events_end=options.allow_bookmarks, after=self.rv)
 
     def _start_after(self, selection: SelectionPredicate, rv: int, visibility: Visibility | None) -> WatchStart:
@@ -316,6 +325,21 @@ class WatchCache:
     ) -> Sequence[CachedObject]:
         return selection.select(state.in_range(keys, self.resource, visible))
 
+    def _select_by_index(
+        self, keys: KeyRange, selection: SelectionPredicate, visible: VisibleObjects
+    ) -> Sequence[CachedObject] | None:
+        """The selected objects of the current state; None if the index does not help to find them."""
+        first, end = keys
+        if selection.labels.empty or selection.name:
+            return None
+        candidates = self._label_index.find(selection.labels, self._items)
+        if candidates is None:
+            return None
+        low = bisect_left(candidates, first)
+        high = len(candidates) if end is None else bisect_left(candidates, end, lo=low)
+        includes = visible.includes
+        return selection.select([self._index[key] for key in candidates[low:high] if includes(self.resource, key)])
+
     def _page(
         self, state: CacheState, keys: KeyRange, selection: SelectionPredicate, limit: int, visible: VisibleObjects
     ) -> Page:
@@ -324,10 +348,16 @@ class WatchCache:
         items = selection.select(items)
         if not limit or len(items) <= limit:
             return Page(items, state.rv)
+        return self._cut(items, state, limit, remaining=total - limit if selection.matches_everything else None)
+
+    def _cut(
+        self, items: Sequence[CachedObject], state: CacheState, limit: int, *, remaining: int | None = None
+    ) -> Page:
+        """The first of several pages. The state is kept for the others."""
         self._snapshots.keep(state)
         page_items = items[:limit]
         token = pagination.encode_token(ContinueToken(state.rv, pagination.next_key(page_items[-1].key)))
-        return Page(page_items, state.rv, token, total - limit if selection.matches_everything else None)
+        return Page(page_items, state.rv, token, remaining)
 
     def _commit(self, event: CacheEvent, *, publish: bool = True) -> None:
         """Apply `event` to the current state; with `publish`, also add it to the history and send it to watches."""
@@ -345,6 +375,7 @@ class WatchCache:
         key = event.object.key
         position = bisect_left(self._items, key, key=_by_key)
         replaced = self._index.get(key)
+        self._label_index.update(replaced, event.object if event.type != "DELETED" else None)
         if replaced is not None:
             replaced.drop_gzip_blocks()
         if event.type == "DELETED":
