@@ -155,16 +155,14 @@ class Streams:
             await self._put(stream, line)
 
     async def _read_lines(self, stream: PartStream, query: Mapping[str, str]) -> None:
-        async with self._openings:
-            opening = self._requests.events(stream.part.target(self._selection, **query))
-            lines = await opening.__aenter__()
-        try:
+        async with AsyncExitStack() as opened:
+            async with self._openings:
+                events = self._requests.events(stream.part.target(self._selection, **query))
+                lines = await opened.enter_async_context(events)
             if not stream.opened.done():
                 stream.opened.set_result(True)
             async for line in lines:
                 await self._put(stream, line)
-        finally:
-            await opening.__aexit__(None, None, None)
 
     async def _put(self, stream: PartStream, line: bytes | Complete) -> None:
         while len(self._lines) >= _WAITING or self._bytes >= _WAITING_BYTES:

@@ -9,6 +9,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import parse_qs, urlsplit
 
+from aiohttp import ClientPayloadError
+
+from apiserver.meta.errors import ServiceUnavailable
 from apiserver.meta.resource import Object
 from tenant_apiserver.proxy.merged.part import CollectionPart
 from tenant_apiserver.proxy.merged.part_stream import Complete, PartStream, Streams
@@ -107,3 +110,28 @@ async def test_initial_objects_are_read_in_pages_as_the_client_takes_them() -> N
     assert len(names) == 60 * 330
     await streams.close(*parts)
     assert sum(cluster.in_memory.values()) == 0
+
+
+class _BreakingCluster(_Cluster):
+    """Watches break off after an event."""
+
+    @asynccontextmanager
+    async def events(self, target: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        async def lines() -> AsyncIterator[bytes]:
+            yield b"{}"
+            raise ClientPayloadError
+
+        try:
+            yield lines()
+        except ClientPayloadError as error:
+            raise ServiceUnavailable("the response of the cluster broke off") from error
+
+
+@virtual
+async def test_a_part_that_breaks_off_ends_the_watch() -> None:
+    """Its client goes on from what it has. It would wait in vain otherwise."""
+    streams, parts = _opened(_BreakingCluster(), 1, begins=False)
+    await asyncio.sleep(1)
+    assert streams.take() == (parts[0], b"{}")
+    assert streams.ended
+    await streams.close(*parts)
