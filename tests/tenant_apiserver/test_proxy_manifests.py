@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from apiserver.meta.resource import GroupResource
+from registry.names import GROUP as APPS
+from registry.tenant.cluster_roles import TENANT_ROLES
 from tenant_apiserver import __version__
 from tenant_apiserver.options.command_line import parse_command_line
 from tenant_apiserver.options.proxy import ProxyOptions
@@ -84,3 +86,12 @@ def test_the_right_to_persistent_volumes_is_apart_and_only_reads() -> None:
     assert role["rules"] == [{"apiGroups": [""], "resources": ["persistentvolumes"], "verbs": ["list", "watch"]}]
     assert of_kind(objects, "ClusterRoleBinding")["subjects"] == of_kind(built(PROXY), "ClusterRoleBinding")["subjects"]
     assert not load_proxy_settings(ROOT / PROXY / "config.yaml").persistent_volumes_by_claim
+
+
+def test_every_kind_that_the_roles_of_tenants_list_is_listed_in_all_namespaces() -> None:
+    """Otherwise people get a 403 for what is theirs. Tenants and applications the server itself lists."""
+    settings = load_proxy_settings(ROOT / PROXY / "config.yaml")
+    rules = [rule for each in TENANT_ROLES.values() for rule in each if "list" in rule.verbs]
+    listed = {GroupResource(group, kind) for each in rules for group in each.groups for kind in each.resources}
+    own = {each for each in listed if each.group == APPS or each.resource in ("tenantnamespaces", "pods/log")}
+    assert listed - own <= {*settings.namespaced_kinds}

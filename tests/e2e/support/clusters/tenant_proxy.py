@@ -13,7 +13,7 @@ from tests.e2e.support.clusters.audit_log import PROXY
 from tests.e2e.support.clusters.cluster import E2eCluster
 from tests.e2e.support.clusters.credentials import Identity
 from tests.e2e.support.clusters.embedded import EmbeddedCluster
-from tests.e2e.support.clusters.processes import REPOSITORY, free_port, run_command
+from tests.e2e.support.clusters.processes import REPOSITORY, Process, free_port, run_command
 from tests.e2e.support.http.https_client import Client
 
 ACCOUNT = PROXY
@@ -69,8 +69,16 @@ class TenantProxy:
         self, *arguments: str, user: str, groups: Sequence[str] = (), status: int | None = 0
     ) -> subprocess.CompletedProcess[str]:
         """Runs the real kubectl through the proxy as this user."""
-        through = (f"--server={self.url}", f"--certificate-authority={self.ca}")
-        return self._cluster.kubectl(*through, *arguments, as_user=user, groups=groups, status=status)
+        return self._cluster.kubectl(*self._options, *arguments, as_user=user, groups=groups, status=status)
+
+    def start_kubectl(self, *arguments: str, user: str) -> Process:
+        """Starts a kubectl that keeps running; the caller stops it."""
+        command, *others = arguments
+        return self._cluster.start_kubectl(command, *self._options, *others, as_user=user)
+
+    @property
+    def _options(self) -> Sequence[str]:
+        return f"--server={self.url}", f"--certificate-authority={self.ca}"
 
     def stop(self) -> None:
         """Fails unless the proxy exits cleanly and has logged no traceback."""
