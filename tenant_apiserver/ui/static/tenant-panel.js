@@ -11,6 +11,8 @@ import { stateOf } from "./tree-row.js";
 /** @typedef {import("./store.js").TenantStore} TenantStore */
 
 const AGAIN_MS = 700;
+// routes, certificates, Events and the use of quota change without their tenant, and a browser has few connections
+const REFRESH_MS = 10_000;
 
 /** Fires `tenant-why`, `tenant-open`, `tenant-new`, `tenant-edit`, `tenant-delete` and `tenant-close`. */
 export class TenantPanel extends HTMLElement {
@@ -57,8 +59,13 @@ export class TenantPanel extends HTMLElement {
     if (!this.key) return;
     if (tenant && this._details) this._details = { ...this._details, tenant };
     this._render();
+    this._readIn(AGAIN_MS);
+  }
+
+  /** Reads later what belongs to the tenant, and not while nobody looks. @param {number} milliseconds */
+  _readIn(milliseconds) {
     clearTimeout(this._timer);
-    this._timer = window.setTimeout(() => this._read(), AGAIN_MS);
+    this._timer = window.setTimeout(() => (document.hidden ? this._readIn(REFRESH_MS) : this._read()), milliseconds);
   }
 
   /** @returns {any} the Tenant, once it has been read */
@@ -85,6 +92,7 @@ export class TenantPanel extends HTMLElement {
       this._problem = error instanceof ApiError ? error.message : "The server cannot be reached.";
     }
     this._render();
+    this._readIn(REFRESH_MS);
   }
 
   _render() {

@@ -76,6 +76,25 @@ def test_a_tenant_shows_what_it_has_and_from_whom_and_why(
     assert page.messages() == []
 
 
+def test_the_events_of_an_open_tenant_are_read_again(page: Chromium, tenants: Tenants, cluster: E2eCluster) -> None:
+    """As all that changes without the tenant itself."""
+    tenant = tenants.create()
+    name = tenant["metadata"]["name"]
+    tenants.wait_until_settled(name)
+    show(page, name)
+    page.wait_for_text("tenant-panel", "the tenant is up to date")
+    event = {
+        "metadata": {"name": f"{name}.1"},
+        "involvedObject": {"kind": "Tenant", "namespace": ROOT, "name": name, "uid": tenant["metadata"]["uid"]},
+        "reason": "Noticed",
+        "message": "somebody was here",
+        "type": "Normal",
+    }
+    cluster.client().request("POST", f"/api/v1/namespaces/{ROOT}/events", event).expect(201)
+    page.wait_for_text("tenant-panel", "somebody was here")
+    assert page.messages() == []
+
+
 def test_a_hostname_finds_its_tenant_and_why_it_is_not_served(
     page: Chromium, tenants: Tenants, embedded: EmbeddedCluster
 ) -> None:
