@@ -261,3 +261,26 @@ def test_a_server_that_has_ended_is_told(chromium: Chromium, embedded: EmbeddedC
     chromium.wait_for_text("#connection", "Reconnecting")
     assert chromium.find(row("root")), "what was known stays"
     chromium.open("about:blank")
+
+
+def test_a_page_that_only_reads_offers_no_change(
+    chromium: Chromium, embedded: EmbeddedCluster, tenants: Tenants, unique: str, tmp_path: Path
+) -> None:
+    """For a person of one tenant, who sees it and what is below it, and nothing else."""
+    namespace = tenants.create_with_namespace()
+    parent = namespace.removeprefix("tenant-")
+    child = tenants.create(namespace)["metadata"]["name"]
+    tenants.wait_until_settled(child, namespace)
+    serving = PageProcess(embedded.identity(unique, (f"{namespace}-view",)), tmp_path, "--read-only")
+    chromium.look()
+    chromium.open(serving.login_url())
+    chromium.wait_for_text(row(parent), "Ready")
+    chromium.click(row(child, namespace))
+    chromium.wait_for_text("tenant-panel h3", "Events")
+    assert chromium.text("#count-all") == "2"
+    texts = chromium.run(
+        "return [...document.querySelectorAll('button')].map(each => each.checkVisibility() && each.textContent)"
+    )
+    assert not {"Edit", "Delete", "New child", "New tenant"} & set(texts)
+    chromium.open("about:blank")
+    assert serving.stop() == 0
