@@ -4,6 +4,7 @@ Pure."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from functools import lru_cache
 from typing import Any
 
 from apiserver.meta.resource import Object
@@ -123,6 +124,18 @@ def _hard(quota: Object) -> Mapping[str, Any]:
 
 def _comparable(value: Any) -> str:
     """A string that is equal for equal quantities; a malformed value equals only itself."""
+    # the same few values are in the objects of most tenants
+    if isinstance(value, str) and len(value) <= quantity.MAX_LENGTH:
+        return _comparable_text(value)
+    return _parsed(value)
+
+
+@lru_cache(maxsize=4096)
+def _comparable_text(value: str) -> str:
+    return _parsed(value)
+
+
+def _parsed(value: Any) -> str:
     try:
         return str(quantity.parse(value))
     except (ValueError, TypeError):
