@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -14,6 +15,7 @@ from apiserver.meta.resource import Object
 from tenant_apiserver.proxy.merged.frames import Form, added_frames, form_of_list
 from tenant_apiserver.proxy.merged.part import CollectionPart
 
+_logger = logging.getLogger(__name__)
 # events and their bytes, of all parts together: what a slow client makes wait is not read from the cluster
 _WAITING: Final = 256
 _WAITING_BYTES: Final = 1024 * 1024
@@ -110,7 +112,10 @@ class Streams:
                 await asyncio.sleep(seconds)
             if not await self._read(stream):
                 stream.opened.set_result(False)
-        except StatusError as error:
+        except Exception as error:
+            # of any kind: a client whose watch does not end waits for what it is not sent
+            if not isinstance(error, StatusError):
+                _logger.exception("the watch of %s failed", stream.part.name)
             if not stream.opened.done() and not stream.granted:
                 stream.opened.set_exception(error)
             self._end()

@@ -81,7 +81,7 @@ class RecordingUpstream:
         pairs = [line.partition(":") for line in lines]
         request = Received(method, target, [(name.lower(), value.strip()) for name, _, value in pairs])
         self.received.append(request)
-        body = await reader.readexactly(int((request.values("content-length") or ["0"])[0]))
+        body = await _body(request, reader)
         if target == SUBJECT_ACCESS_REVIEWS_PATH:
             allowed = self.allowed(json.loads(body)["spec"].get("resourceAttributes", {}))
             writer.write(_json_response({"status": {"allowed": allowed}}))
@@ -96,6 +96,21 @@ class RecordingUpstream:
             writer.write(self.refusal or self.answer)
         await writer.drain()
         return True
+
+
+async def _body(request: Received, reader: asyncio.StreamReader) -> bytes:
+    """Framed in one of the two ways. Another server would read two requests where both are said, or one twice."""
+    lengths, codings = request.values("content-length"), request.values("transfer-encoding")
+    assert len(lengths) + len(codings) <= 1, request.headers
+    if not codings:
+        return await reader.readexactly(int(lengths[0]) if lengths else 0)
+    assert codings == ["chunked"]
+    body = b""
+    while size := int((await reader.readuntil(b"\r\n")).strip(), 16):
+        body += await reader.readexactly(size)
+        assert await reader.readexactly(2) == b"\r\n"
+    assert await reader.readexactly(2) == b"\r\n"
+    return body
 
 
 def _json_response(document: object) -> bytes:

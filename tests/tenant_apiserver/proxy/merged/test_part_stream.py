@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from aiohttp import ClientPayloadError
 
 from apiserver.meta.errors import ServiceUnavailable
@@ -113,13 +114,17 @@ async def test_initial_objects_are_read_in_pages_as_the_client_takes_them() -> N
 
 
 class _BreakingCluster(_Cluster):
-    """Watches break off after an event."""
+    """Watches break off after an event, with `error`."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self._error = error
 
     @asynccontextmanager
     async def events(self, target: str) -> AsyncIterator[AsyncIterator[bytes]]:
         async def lines() -> AsyncIterator[bytes]:
             yield b"{}"
-            raise ClientPayloadError
+            raise self._error
 
         try:
             yield lines()
@@ -127,10 +132,11 @@ class _BreakingCluster(_Cluster):
             raise ServiceUnavailable("the response of the cluster broke off") from error
 
 
+@pytest.mark.parametrize("error", [ClientPayloadError(), RuntimeError("unexpected")], ids=repr)
 @virtual
-async def test_a_part_that_breaks_off_ends_the_watch() -> None:
+async def test_a_part_that_breaks_off_ends_the_watch(error: Exception) -> None:
     """Its client goes on from what it has. It would wait in vain otherwise."""
-    streams, parts = _opened(_BreakingCluster(), 1, begins=False)
+    streams, parts = _opened(_BreakingCluster(error), 1, begins=False)
     await asyncio.sleep(1)
     assert streams.take() == (parts[0], b"{}")
     assert streams.ended
