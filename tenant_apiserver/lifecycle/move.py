@@ -26,7 +26,15 @@ from tenant_apiserver.lifecycle.kinds import TargetObject
 from tenant_apiserver.lifecycle.our_server import our_server
 from tenant_apiserver.lifecycle.preflight import judge
 from tenant_apiserver.lifecycle.reader import ReadableCluster, read_facts
-from tenant_apiserver.lifecycle.registration import OurServer, is_returnable, moved_to_us, new_registration, repaired
+from tenant_apiserver.lifecycle.registration import (
+    OurServer,
+    has_other_port,
+    is_returnable,
+    moved_back,
+    moved_to_us,
+    new_registration,
+    repaired,
+)
 from tenant_apiserver.lifecycle.serving import LOCAL, leads_to_us, service_of
 from tenant_apiserver.lifecycle.writer import OperatorWriter, return_api_service
 from tenant_apiserver.options.lifecycle import MoveOptions
@@ -57,15 +65,19 @@ async def move_to_us(cluster: ReadableCluster, options: MoveOptions) -> None:
     present = {group: facts.found.get(TargetObject(APISERVICES, "", api_service_name(group))) for group in facts.groups}
     # while our server is down, no other group may follow
     for group, found in present.items():
-        if found is not None and leads_to_us(found):
+        if found is not None and _is_with_us(found):
             await _check_served(cluster, group, options)
-    others = {group: found for group, found in present.items() if found is None or not leads_to_us(found)}
+    others = {group: found for group, found in present.items() if found is None or not _is_with_us(found)}
     await _check_rights(cluster, others)
     if options.dry_run:
         for group, found in others.items():
             print(f"{api_service_name(group)} would move from {service_of(found) if found else 'nobody'} to us")
         return
     await _Move(cluster, ours, options).move(others)
+
+
+def _is_with_us(api_service: Object) -> bool:
+    return leads_to_us(api_service) and not has_other_port(api_service)
 
 
 def _check_preflight(facts: ClusterFacts) -> None:
@@ -143,8 +155,10 @@ class _Move:
             await writer.change_api_service(api_service_name(group), self._changed)
 
     def _changed(self, live: Object) -> Object | None:
-        if leads_to_us(live):
+        if _is_with_us(live):
             return None
+        if leads_to_us(live):
+            live = moved_back(live)
         name = live["metadata"]["name"]
         if not service_of(live):
             raise StepRefused(f"{name}: {LOCAL}")

@@ -3,6 +3,9 @@
 The Service, the CA and cert-manager's annotation change in one write, so that no request meets a server whose
 certificate it does not expect, and cert-manager's cainjector never writes the CA of one server for the other. The
 former form is kept in an annotation of the APIService itself.
+
+An upgrade of the former server's chart that Helm merges, as Helm 3 does, writes only the fields that differ between two
+versions of the chart, also into an APIService that leads to us. A move keeps what it has changed.
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ from tenant_apiserver.lifecycle.installed import NAMESPACE, SERVER
 from tenant_apiserver.lifecycle.kinds import PART_OF, PART_OF_LABEL
 
 FORMER_ANNOTATION = "apps.cozystack.io/former-registration"
-"""JSON `{"spec": …, "annotations": {…}}`: the whole spec, and the annotations of cert-manager."""
+"""JSON `{"spec": …, "annotations": {…}, "port": 443}`: the whole spec, the annotations of cert-manager, and the port
+of our Service."""
 _INJECT_PREFIX = "cert-manager.io/inject-"
 _INJECT = "cert-manager.io/inject-ca-from"
 _PRIORITIES = {"groupPriorityMinimum": 1000, "versionPriority": 200}
@@ -46,7 +50,7 @@ def moved_to_us(api_service: Object, ours: OurServer) -> Object:
     annotations: dict[str, str] = dict(metadata.get("annotations") or {})
     injected = {key: annotations.pop(key) for key in [*annotations] if key.startswith(_INJECT_PREFIX)}
     # with its CA, so that no request fails before cert-manager's cainjector has seen the move back
-    former = {"spec": moved["spec"], "annotations": injected}
+    former = {"spec": moved["spec"], "annotations": injected, "port": ours.port}
     annotations[FORMER_ANNOTATION] = json.dumps(former, sort_keys=True)
     metadata["annotations"] = annotations | _injection(ours)
     moved["spec"] = {key: moved["spec"][key] for key in ("group", "version", *_PRIORITIES)} | _service(ours)
@@ -55,21 +59,26 @@ def moved_to_us(api_service: Object, ours: OurServer) -> Object:
 
 def repaired(api_service: Object, ours: OurServer) -> Object:
     """A copy, with the CA of its own server. An upgrade of that server's chart that puts the APIService back after a
-    move leaves our CA in it, as the chart names none: cert-manager writes it, if it runs."""
+    move leaves our CA in it, as the chart names none: cert-manager writes it, if it runs. A merged one that renames the
+    Service also leaves our port, and the APIService without cert-manager's annotation."""
     found = deepcopy(api_service)
+    metadata, spec = found["metadata"], found["spec"]
     try:
-        former = _former(found["metadata"].get("annotations") or {})["spec"]
+        former = _former(metadata.get("annotations") or {})
     except NotSaved:
         return found
-    spec = found["spec"]
-    is_its_own = spec.get("service") == former.get("service") and "caBundle" in former
-    if is_its_own and spec.get("caBundle") == ours.bundle:
-        spec["caBundle"] = former["caBundle"]
+    service, former_service = spec.get("service") or {}, former["spec"].get("service") or {}
+    if not service or _is_ours(service) or spec.get("caBundle") != ours.bundle or "caBundle" not in former["spec"]:
+        return found
+    spec["caBundle"] = former["spec"]["caBundle"]
+    metadata["annotations"] = {**former["annotations"], **metadata["annotations"]}
+    if service.get("name") != former_service.get("name") and service.get("port") == former.get("port"):
+        service["port"] = former_service.get("port")
     return found
 
 
 def moved_back(api_service: Object) -> Object:
-    """The APIService in its former form. Raises NotSaved."""
+    """The APIService in its former form, with what an upgrade has changed since. Raises NotSaved."""
     metadata = api_service["metadata"]
     former = _former(metadata.get("annotations") or {})
     back = deepcopy(api_service)
@@ -82,8 +91,22 @@ def moved_back(api_service: Object) -> Object:
     back["metadata"].pop("annotations", None)
     if annotations:
         back["metadata"]["annotations"] = annotations
-    back["spec"] = former["spec"]
+    back["spec"] = former["spec"] | {key: back["spec"][key] for key in _PRIORITIES if key in back["spec"]}
+    if has_other_port(api_service):
+        back["spec"]["service"]["port"] = api_service["spec"]["service"]["port"]
     return back
+
+
+def has_other_port(api_service: Object) -> bool:
+    """True if it leads to our Service, at a port that an upgrade has written since: nobody answers there."""
+    service = api_service["spec"].get("service") or {}
+    try:
+        former = _former(api_service["metadata"].get("annotations") or {})
+    except NotSaved:
+        return False
+    # earlier versions did not keep the port
+    port = former.get("port", service.get("port"))
+    return _is_ours(service) and bool(former["spec"].get("service")) and service.get("port") != port
 
 
 def is_returnable(moved: Object, before: Object) -> bool:
@@ -122,7 +145,7 @@ def is_moved(api_service: Object) -> bool:
 def last_mover(api_service: Object) -> str:
     """The field manager that has written last where an APIService leads; "somebody" if that is not known."""
     entries = api_service["metadata"].get("managedFields") or ()
-    movers = [each for each in entries if "f:name" in _service_fields(each)]
+    movers = [each for each in entries if _service_fields(each)]
     return str(max(movers, key=lambda each: each.get("time", ""))["manager"]) if movers else "somebody"
 
 
@@ -142,6 +165,10 @@ def _former(annotations: Mapping[str, str]) -> Mapping[str, Any]:
     except (AttributeError, KeyError, TypeError, ValueError):
         pass
     raise NotSaved(f"the annotation {FORMER_ANNOTATION} does not say what it was before")
+
+
+def _is_ours(service: Mapping[str, Any]) -> bool:
+    return (service.get("namespace"), service.get("name")) == (NAMESPACE, SERVER)
 
 
 def _injection(ours: OurServer) -> dict[str, str]:

@@ -24,7 +24,7 @@ from tenant_apiserver.lifecycle.installed import (
     tenantsecrets_readable,
 )
 from tenant_apiserver.lifecycle.kinds import TargetObject, owner_of
-from tenant_apiserver.lifecycle.registration import is_moved, last_mover
+from tenant_apiserver.lifecycle.registration import has_other_port, is_moved, last_mover
 
 LOCAL = "kube-apiserver itself serves the group, from a CustomResourceDefinition"
 _SERVING, _KINDS = "Who serves the groups now", "Kinds"
@@ -97,6 +97,9 @@ def _judge_group(facts: ClusterFacts, step: OperatorStep, group: str) -> Check:
     level = Level.OK if available else Level.WARN
     state = "available" if available else f"NOT available: {why}"
     message = f"{service_of(api_service) or 'kube-apiserver itself'}, {state}"
+    if leads_to_us(api_service) and has_other_port(api_service):
+        message += f"; {last_mover(api_service)} has written a port that our Service does not have"
+        return Check(_SERVING, Level.WARN, name, message, "suspend its owner until the move back, then: replace")
     if leads_to_us(api_service):
         return Check(_SERVING, level, name, f"{message}; this is our server")
     if group in facts.silent:

@@ -13,7 +13,7 @@ import pytest
 from apiserver.tls import certificates
 from registry.application.kept_forms import NAME as KEPT_FORMS
 from tests.e2e.support.client_load import ClientLoad
-from tests.e2e.support.clusters import cainjector
+from tests.e2e.support.clusters import cainjector, flux
 from tests.e2e.support.clusters.audit_log import OPERATOR, SHADOW, verbs_of
 from tests.e2e.support.clusters.cainjector import CaInjector
 from tests.e2e.support.clusters.cluster import CORE_GROUP_VERSION, GROUP_VERSION, ROOT, tenants_path
@@ -149,21 +149,62 @@ def test_cert_managers_cainjector_writes_the_ca_of_each_server_only_for_that_ser
         assert metadata(live.api_services()) == metadata(registered)
 
 
+@pytest.mark.skipif(flux.program() is None, reason=f"no helm-controller of Flux: set {flux.PROGRAM} to its program")
+def test_flux_reconciles_nothing_because_of_the_move(live: LiveCluster) -> None:
+    """Not even the status of a HelmRelease is written. What a caller changes is reconciled, as before."""
+    live.restart_ours("--controllers=none")
+    names = [f"tenant-flux{number}" for number in range(3)]
+    for name in names:
+        create(live, name.removeprefix("tenant-"))
+    with flux.running(live.kube) as controller:
+        installed = flux.wait_until_installed(live.kube, controller, names)
+        succeeds(live, "replace")
+        _change_host(live, "flux0")
+        moved = flux.wait_until_installed(live.kube, controller, names)
+        succeeds(live, "back")
+        _change_host(live, "flux1")
+        back = flux.wait_until_installed(live.kube, controller, names)
+    assert [len(each["status"]["history"]) for each in back.values()] == [2, 2, 1]
+    assert moved["tenant-flux1"] == installed["tenant-flux1"]
+    assert back["tenant-flux0"] == moved["tenant-flux0"]
+    assert back["tenant-flux2"] == installed["tenant-flux2"]
+
+
+def _change_host(live: LiveCluster, name: str) -> None:
+    change = {"spec": {"host": "changed.example.org"}}
+    path, merge_patch = tenants_path(ROOT, name), "application/merge-patch+json"
+
+    def is_changed() -> bool:
+        """The peer finds a Tenant late that was created or changed just now."""
+        return live.client.request("PATCH", path, change, content_type=merge_patch).status == 200
+
+    wait_until("the Tenant is changed", is_changed, seconds=60)
+
+
+Upgrade = Callable[..., subprocess.CompletedProcess[str]]
+
+
 @pytest.fixture
-def upgrade(live: LiveCluster, tmp_path: Path) -> Iterator[Callable[[str], subprocess.CompletedProcess[str]]]:
-    """Upgrades the release of cozystack-api's chart, whose registration has not changed, with more flags of Helm 4."""
+def upgrade(live: LiveCluster, tmp_path: Path) -> Iterator[Upgrade]:
+    """Upgrades the release of cozystack-api's chart with more flags of Helm 4. The registration in the chart has not
+    changed, except for the fields that are named."""
     chart, release = live.write_chart(tmp_path), (NAME, "--namespace=cozy-system")
     # helm/helm#31510: with server-side apply, Helm 4.0 takes over nothing
     installed = run_helm(live.kube, tmp_path, "install", *release, chart, "--server-side=false")
     assert installed.returncode == 0, installed.stderr
-    yield lambda flags: run_helm(live.kube, tmp_path, "upgrade", *release, chart, *flags.split())
+
+    def upgraded(flags: str, **changes: Any) -> subprocess.CompletedProcess[str]:
+        live.write_chart(tmp_path, changes)
+        return run_helm(live.kube, tmp_path, "upgrade", *release, chart, *flags.split())
+
+    yield upgraded
     live.command("back")
     # Helm forgets the release, and its objects stay
     live.client.request("DELETE", "/api/v1/namespaces/cozy-system/secrets", query={"labelSelector": "owner=helm"})
 
 
 def test_an_upgrade_of_the_peers_chart_that_is_merged_leaves_the_groups_with_us(
-    live: LiveCluster, upgrade: Callable[[str], subprocess.CompletedProcess[str]]
+    live: LiveCluster, upgrade: Upgrade
 ) -> None:
     """As Helm 3 does: it sends what differs between the two versions of the chart, and nothing differs there."""
     registered = live.api_services()
@@ -176,8 +217,42 @@ def test_an_upgrade_of_the_peers_chart_that_is_merged_leaves_the_groups_with_us(
     assert live.api_services() == registered
 
 
+def test_an_upgrade_that_is_merged_writes_only_what_the_peers_chart_has_changed(
+    live: LiveCluster, upgrade: Upgrade
+) -> None:
+    """A priority is kept, also by `back`. At a port that our Service does not have, nobody answers until `replace`."""
+    registered = live.api_services()
+    succeeds(live, "replace")
+    moved = live.api_services()
+    _merge(live, upgrade, groupPriorityMinimum=1100)
+    assert live.api_services() == {group: _with_priority(each, 1100) for group, each in moved.items()}
+    assert live.client.get(f"{GROUP_VERSION}/tenants").status == 200
+    _merge(live, upgrade, service={"namespace": "cozy-system", "name": NAME, "port": free_port()})
+    assert live.served_by() == OURS
+    _, printed = live.command("preflight")
+    assert "helm has written a port that our Service does not have" in printed, printed
+    succeeds(live, "replace")
+    assert {each["spec"]["service"]["port"] for each in live.api_services().values()} == {live.kube.port}
+    assert live.client.get(f"{GROUP_VERSION}/tenants").status == 200
+    _merge(live, upgrade, groupPriorityMinimum=1100)
+    succeeds(live, "back")
+    assert live.api_services() == {group: _with_priority(each, 1100) for group, each in registered.items()}
+    assert live.client.get(f"{GROUP_VERSION}/tenants").status == 200
+    _merge(live, upgrade)
+    assert live.api_services() == registered
+
+
+def _merge(live: LiveCluster, upgrade: Upgrade, **changes: Any) -> None:
+    done = upgrade("--server-side=false", **changes)
+    assert done.returncode == 0, done.stderr
+
+
+def _with_priority(api_service: dict[str, Any], priority: int) -> dict[str, Any]:
+    return {**api_service, "spec": {**api_service["spec"], "groupPriorityMinimum": priority}}
+
+
 def test_an_upgrade_of_the_peers_chart_that_is_applied_is_refused_while_we_have_the_groups(
-    live: LiveCluster, upgrade: Callable[[str], subprocess.CompletedProcess[str]]
+    live: LiveCluster, upgrade: Upgrade
 ) -> None:
     """As Helm 4 does without more flags. After the move back, it succeeds."""
     succeeds(live, "replace")
@@ -192,7 +267,7 @@ def test_an_upgrade_of_the_peers_chart_that_is_applied_is_refused_while_we_have_
 
 
 def test_an_upgrade_that_is_forced_takes_the_groups_back_and_preflight_says_who_did_it(
-    live: LiveCluster, upgrade: Callable[[str], subprocess.CompletedProcess[str]]
+    live: LiveCluster, upgrade: Upgrade
 ) -> None:
     registered = live.api_services()
     succeeds(live, "replace")
@@ -216,7 +291,8 @@ def test_the_move_there_and_back_under_load_and_off_again(live: LiveCluster) -> 
     for number in range(5):
         create(live, f"still{number}")
     before, registered = releases(live), live.api_services()
-    loads = [ClientLoad(live.client, "moving"), ClientLoad(live.kube.client_of_another_apiserver(), "beside")]
+    clients = {"moving": live.client, "beside": live.kube.client_of_another_apiserver()}
+    loads = [ClientLoad(client, prefix, finds_late=live.real) for prefix, client in clients.items()]
     with loads[0].running(), loads[1].running():
         wait_until_written(loads)
         assert live.served_by() == NAME
@@ -227,6 +303,7 @@ def test_the_move_there_and_back_under_load_and_off_again(live: LiveCluster) -> 
         assert live.served_by() == NAME
         for load, names in zip(loads, wait_until_written(loads), strict=True):
             wait_until("the watch has shown all", partial(load.seen.issuperset, names), seconds=60)
+    _check_only_the_peer_finds_late(live)
     assert live.api_services() == registered
     after = releases(live)
     assert {name: after[name] for name in before} == before
@@ -235,6 +312,14 @@ def test_the_move_there_and_back_under_load_and_off_again(live: LiveCluster) -> 
         print(load.summary())
     _take_over(live)
     _uninstall(live)
+
+
+def _check_only_the_peer_finds_late(live: LiveCluster) -> None:
+    """Clients patch what they have just created: each 404 that they got is of the peer."""
+    metrics = live.kube.direct_client().get("/metrics").content.decode().splitlines()
+    patches = [each for each in metrics if each.startswith("apiserver_request_total{") and 'verb="PATCH"' in each]
+    assert any('code="200"' in each for each in patches)
+    assert [each for each in patches if 'code="404"' in each] == []
 
 
 def wait_until_written(loads: Sequence[ClientLoad]) -> Sequence[set[str]]:

@@ -154,6 +154,22 @@ async def test_a_group_that_is_with_us_already_is_checked(
     assert cluster.writes == []
 
 
+async def test_a_group_at_whose_port_an_upgrade_has_written_gets_ours_again(cluster: LiveCozystack) -> None:
+    before = registered(cluster)
+    await move.move_to_us(cluster, options())
+    moved = registered(cluster)
+    name = "v1alpha1.apps.cozystack.io"
+    upgraded = cluster.peek(APISERVICES, "", name)
+    assert upgraded is not None
+    spec = upgraded["spec"]
+    cluster.add(APISERVICES, {**upgraded, "spec": {**spec, "service": {**spec["service"], "port": 9443}}})
+    await move.move_to_us(cluster, options())
+    assert registered(cluster)[name]["spec"] == moved[name]["spec"]
+    await back.move_back(cluster, BackOptions(kubeconfig=None, dry_run=False, timeout=0.0))
+    peers = before[name]["spec"]
+    assert registered(cluster)[name]["spec"] == {**peers, "service": {**peers["service"], "port": 9443}}
+
+
 async def test_no_further_group_moves_to_a_server_that_is_down(cluster: LiveCozystack) -> None:
     await move.move_to_us(cluster, options(groups=("core.cozystack.io",)))
     only_the_peer_answers(cluster, down())

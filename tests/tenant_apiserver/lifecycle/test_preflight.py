@@ -34,6 +34,7 @@ from tenant_apiserver.lifecycle.installed import (
 from tenant_apiserver.lifecycle.kinds import CRDS, DEPLOYMENTS
 from tenant_apiserver.lifecycle.preflight import judge
 from tenant_apiserver.lifecycle.reader import read_facts
+from tenant_apiserver.lifecycle.registration import OurServer, moved_to_us
 from tenant_apiserver.serve import API_SERVICES
 from tests.tenant_apiserver.lifecycle.live_cozystack import (
     LiveCozystack,
@@ -196,6 +197,17 @@ async def test_whoever_has_put_an_api_service_back_is_named() -> None:
     assert found.level is Level.WARN
     assert "it was moved to us before, and somebody has put it back" in found.message
     assert "suspend its owner" in found.remedy
+
+
+async def test_a_port_that_an_upgrade_has_written_is_named() -> None:
+    cluster = live_cozystack()
+    moved = moved_to_us(api_service("apps.cozystack.io"), OurServer("b3Vycw=="))
+    moved["spec"]["service"]["port"] = 9443
+    cluster.add(APISERVICES, moved)
+    found = one(await checks_of(cluster, OperatorStep.REPLACE), "v1alpha1.apps.cozystack.io")
+    assert found.level is Level.WARN
+    assert "somebody has written a port that our Service does not have" in found.message
+    assert found.remedy == "suspend its owner until the move back, then: replace"
 
 
 async def test_what_may_not_be_read_is_not_known() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from copy import deepcopy
 from typing import Any
 
@@ -11,6 +12,7 @@ from tenant_apiserver.lifecycle.registration import (
     FORMER_ANNOTATION,
     NotSaved,
     OurServer,
+    has_other_port,
     is_moved,
     is_returnable,
     last_mover,
@@ -19,7 +21,7 @@ from tenant_apiserver.lifecycle.registration import (
     new_registration,
 )
 from tenant_apiserver.lifecycle.serving import leads_to_us
-from tests.tenant_apiserver.lifecycle.live_cozystack import HELM, INJECTED, api_service, local
+from tests.tenant_apiserver.lifecycle.live_cozystack import HELM, INJECTED, PEER, api_service, local
 from tests.tenant_apiserver.test_generate_manifests import built, of_kind
 
 CA = OurServer("b3Vycw==")
@@ -137,6 +139,49 @@ def test_a_ca_that_somebody_else_has_written_since_is_kept() -> None:
     renewed = put_back(moved_to_us(before, CA), before)
     renewed["spec"]["caBundle"] = "cmVuZXdlZA=="
     assert moved_back(moved_to_us(renewed, CA))["spec"]["caBundle"] == "cmVuZXdlZA=="
+
+
+def test_a_priority_that_the_peers_chart_has_changed_meanwhile_is_kept() -> None:
+    moved = moved_to_us(api_service("apps.cozystack.io"), CA)
+    moved["spec"]["groupPriorityMinimum"] = 1100
+    assert moved_back(moved)["spec"]["groupPriorityMinimum"] == 1100
+
+
+def test_a_port_that_the_peers_chart_has_changed_meanwhile_is_that_of_the_peer() -> None:
+    """A merged upgrade writes it into the APIService that leads to us, where nobody answers at this port."""
+    before = api_service("apps.cozystack.io")
+    moved = moved_to_us(before, CA)
+    assert not has_other_port(moved)
+    moved["spec"]["service"]["port"] = 9443
+    assert has_other_port(moved)
+    assert moved_back(moved)["spec"]["service"] == {**PEER, "port": 9443}
+    again = moved_to_us(moved_back(moved), CA)
+    assert again["spec"]["service"]["port"] == CA.port
+    assert moved_back(again)["spec"] == {**before["spec"], "service": {**PEER, "port": 9443}}
+
+
+def test_a_registration_that_an_earlier_version_has_moved_has_no_other_port() -> None:
+    """Its annotation does not say which port was ours."""
+    before = api_service("apps.cozystack.io")
+    moved = moved_to_us(before, CA)
+    annotations = moved["metadata"]["annotations"]
+    former = json.loads(annotations[FORMER_ANNOTATION])
+    del former["port"]
+    annotations[FORMER_ANNOTATION] = json.dumps(former)
+    assert not has_other_port(moved)
+    assert moved_back(moved) == before
+
+
+def test_a_service_that_the_peers_chart_has_renamed_meanwhile_gets_its_port_and_its_ca_by_a_second_move() -> None:
+    """A merged upgrade writes the name alone, and neither cert-manager's annotation nor the port."""
+    before = api_service("apps.cozystack.io")
+    before["spec"]["service"]["port"] = 6443
+    renamed = moved_to_us(before, CA)
+    renamed["spec"]["service"]["name"] = "cozystack-api-v2"
+    back = moved_back(moved_to_us(renamed, CA))
+    renamed_before = {**before["spec"], "service": {**PEER, "name": "cozystack-api-v2", "port": 6443}}
+    assert back["spec"] == renamed_before
+    assert back["metadata"]["annotations"] == before["metadata"]["annotations"]
 
 
 def test_the_last_mover_is_the_manager_that_has_written_the_service_last() -> None:

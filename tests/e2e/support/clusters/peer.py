@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ class LiveCluster:
         self.kube = kube
         self.client = kube.client()
         self.groups = REAL_GROUPS if real else STAND_IN_GROUPS
-        self._real = real
+        self.real = real
         self._port = free_port()
         self._ca = certificates.make_ca("peer")
         self.ca = self._ca.certificate
@@ -105,10 +105,11 @@ class LiveCluster:
         bundles = (base64.b64decode(each["spec"]["caBundle"]) for each in self.api_services().values())
         return all(certificates_of(ca) <= certificates_of(each) for each in bundles)
 
-    def write_chart(self, folder: Path) -> Path:
-        """The APIServices of cozystack-api's chart, as a chart: without a CA, which cert-manager writes."""
+    def write_chart(self, folder: Path, changes: Mapping[str, Any] | None = None) -> Path:
+        """The APIServices of cozystack-api's chart, as a chart: without a CA, which cert-manager writes. `changes` are
+        fields of the spec that are other than now."""
         chart = folder / NAME
-        (chart / "templates").mkdir(parents=True)
+        (chart / "templates").mkdir(parents=True, exist_ok=True)
         (chart / "Chart.yaml").write_text(yaml.safe_dump({"apiVersion": "v2", "name": NAME, "version": "0.1.0"}))
         injected = {"cert-manager.io/inject-ca-from": f"cozy-system/{NAME}"}
         documents = [
@@ -116,7 +117,7 @@ class LiveCluster:
                 "apiVersion": "apiregistration.k8s.io/v1",
                 "kind": "APIService",
                 "metadata": {"name": f"v1alpha1.{group}.cozystack.io", "annotations": injected},
-                "spec": self._registration(group),
+                "spec": {**self._registration(group), **(changes or {})},
             }
             for group in self.groups
         ]
@@ -145,7 +146,7 @@ class LiveCluster:
             "--bind-address=127.0.0.1",
             f"--secure-port={self._port}",
         ]
-        if self._real:
+        if self.real:
             return self._start_real(common)
         flags = ["--controllers=none", f"--service-name={NAME}", f"--root-host={ROOT_HOST}"]
         return run_command("serve", *common, *flags, log=directory / "peer.log")
