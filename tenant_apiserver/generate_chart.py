@@ -1,8 +1,8 @@
 """Generates the templates of the Helm chart from what kustomize builds: `python -m tenant_apiserver.generate_chart
 MANIFESTS`.
 
-The chart has no object of its own: each template is a part of a kustomization below a condition. Only the Deployment
-and the ConfigMap of the settings contain values. `values.yaml`, its schema and NOTES.txt are written by hand.
+The chart has no object of its own: each template is a part of a kustomization below a condition. Only Deployments and
+the ConfigMaps of settings contain values. `values.yaml`, its schema and NOTES.txt are written by hand.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _IMAGE = (
     "{{ .Values.image.repository }}{{ with .Values.image.digest }}@{{ . }}"
     "{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}"
 )
+_SERVER = ".Values.server"
 _CERT_MANAGER = 'eq .Values.registration "cert-manager"'
 
 
@@ -71,15 +72,19 @@ def _templates(built: Kustomizations) -> Mapping[str, str]:
     base = [each for each in built.build("base") if each["kind"] != "Deployment"]
     conditional = {id(each) for each in base if _is_visible(each) or _is_limit(each) or _is_own_certificate(each)}
     register, injected = built.build("overlays/register"), built.build("overlays/register-cert-manager")
+    of_cert_manager = _of_kinds(built.build("overlays/cert-manager"), "Issuer", "Certificate")
     parts = {
-        "account": _documents(each for each in base if id(each) not in conditional),
-        "account-limits": _documents(filter(_is_limit, base)),
-        "serving-certificate": _when(f"not ({_CERT_MANAGER})", filter(_is_own_certificate, base)),
-        "cert-manager": _when(_CERT_MANAGER, _of_kinds(built.build("overlays/cert-manager"), "Issuer", "Certificate")),
-        "registration": _when('eq .Values.registration "register"', register) + _when(_CERT_MANAGER, injected),
+        "account": _when(_SERVER, (each for each in base if id(each) not in conditional)),
+        "account-limits": _when(_SERVER, filter(_is_limit, base)),
+        "serving-certificate": _when(f"and {_SERVER} (not ({_CERT_MANAGER}))", filter(_is_own_certificate, base)),
+        "cert-manager": _when(f"and {_SERVER} ({_CERT_MANAGER})", of_cert_manager),
+        "registration": _when(f'and {_SERVER} (eq .Values.registration "register")', register)
+        + _when(f"and {_SERVER} ({_CERT_MANAGER})", injected),
         "tenants-visible": _when(".Values.tenantsVisible", filter(_is_visible, base)),
-        "deployment": _deployment(built),
-        "settings": _settings(built),
+        "deployment": _conditional(_SERVER, _deployment(built)),
+        "settings": _conditional(f"and {_SERVER} .Values.settings", _settings(built)),
+        "shadow": _shadow(built),
+        "proxy": _proxy(built),
     }
     for name, (condition, directory) in _OPTIONAL.items():
         parts[name] = _when(condition, built.build(directory))
@@ -99,6 +104,7 @@ _OPTIONAL = {
     "tenant-routes": (".Values.tenantRoutes", "overlays/cozy-tenant-routes"),
     "tenantsecrets": (".Values.tenantsecrets", "components/tenantsecrets"),
     "network-policy": (".Values.networkPolicy", "overlays/network-policy"),
+    "proxy-cluster-kinds": (".Values.proxy.clusterKinds", "overlays/proxy-cluster-kinds"),
 }
 """The condition and the kustomization of each template that has all of it or nothing."""
 
@@ -120,7 +126,11 @@ def _of_kinds(objects: Iterable[Object], *kinds: str) -> Sequence[Object]:
 
 
 def _when(condition: str, objects: Iterable[Object]) -> str:
-    return f"{{{{- if {condition} }}}}\n{_documents(objects)}{{{{- end }}}}\n"
+    return _conditional(condition, _documents(objects))
+
+
+def _conditional(condition: str, text: str) -> str:
+    return f"{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n"
 
 
 def _documents(objects: Iterable[Object]) -> str:
@@ -153,22 +163,72 @@ def _deployment(built: Kustomizations) -> str:
     container["env"].append("SLOT-env")
     container["volumeMounts"] = "SLOT-volumeMounts"
     pod |= {"volumes": "SLOT-volumes", "SLOT-pod": None}
-    slots: dict[str, Callable[[int], str]] = {
-        "replicas": lambda _: "{{ .Values.replicas }}",
-        "image": lambda _: f'"{_IMAGE}"',
-        "pullPolicy": lambda _: "{{ .Values.image.pullPolicy }}",
+    slots: _Slots = {
+        **_pod_slots(".Values.replicas"),
         "rootHost": lambda _: "{{ .Values.rootHost | quote }}",
         "resources": lambda indent: f"\n{_block('.Values.resources', indent + 2)}",
         "args": _arguments,
-        "pod": _scheduling,
         "env": lambda indent: _additions(built, "env", indent),
         "volumeMounts": lambda indent: _optional_list(built, "volumeMounts", indent),
         "volumes": lambda indent: _optional_list(built, "volumes", indent),
     }
+    return _template(obj, slots)
+
+
+def _shadow(built: Kustomizations) -> str:
+    """The server that only reads, which has one replica."""
+    objects = built.build("overlays/shadow")
+    others = _documents(each for each in objects if each["kind"] != "Deployment")
+    return _conditional(".Values.shadow", others + _other_deployment(built, "overlays/shadow"))
+
+
+def _proxy(built: Kustomizations) -> str:
+    """The objects of the overlay. Without a value, the proxy has the settings of the overlay. The name of their
+    ConfigMap follows the content, as kustomize's does, so that a change restarts the proxy."""
+    objects = built.build("overlays/proxy")
+    [config] = _of_kinds(objects, "ConfigMap")
+    others = _documents(each for each in objects if each["kind"] not in ("ConfigMap", "Deployment"))
+    ((file, settings),) = config["data"].items()
+    text = _documents([{**config, "data": {file: "SLOT-settings"}}])
+    value, name = ".Values.proxy.config", config["metadata"]["name"]
+    default = "".join(f"    {line}".rstrip() + "\n" for line in _escaped(settings).splitlines())
+    given = f"    {{{{- if {value} }}}}\n    {{{{- toYaml {value} | nindent 4 }}}}\n"
+    filled = text.replace("SLOT-settings\n", f"|\n{given}    {{{{- else }}}}\n{default}    {{{{- end }}}}\n")
+    hashed = f"{name.rpartition('-')[0]}-{{{{ toJson {value} | sha256sum | trunc 10 }}}}"
+    named = f"{{{{ if {value} }}}}{hashed}{{{{ else }}}}{name}{{{{ end }}}}"
+    both = filled + _other_deployment(built, "overlays/proxy", ".Values.proxy.replicas")
+    return _conditional(".Values.proxy.enabled", others + both.replace(f"name: {name}\n", f'name: "{named}"\n'))
+
+
+def _other_deployment(built: Kustomizations, directory: str, replicas: str = "") -> str:
+    """The Deployment of a kustomization, with the image and the nodes that the values name."""
+    obj = yaml.safe_load(dump_manifest(built.deployment_of(directory)))
+    pod = obj["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    container |= {"image": "SLOT-image", "imagePullPolicy": "SLOT-pullPolicy"}
+    pod["SLOT-pod"] = None
+    if replicas:
+        obj["spec"]["replicas"] = "SLOT-replicas"
+    return _template(obj, _pod_slots(replicas))
+
+
+_Slots = Mapping[str, Callable[[int], str]]
+
+
+def _pod_slots(replicas: str) -> _Slots:
+    return {
+        "replicas": lambda _: f"{{{{ {replicas} }}}}",
+        "image": lambda _: f'"{_IMAGE}"',
+        "pullPolicy": lambda _: "{{ .Values.image.pullPolicy }}",
+        "pod": _scheduling,
+    }
+
+
+def _template(obj: Object, slots: _Slots) -> str:
     return _SLOT.sub(lambda found: _filled(found, slots), f"---\n{_escaped(dump_manifest(obj))}")
 
 
-def _filled(found: re.Match[str], slots: Mapping[str, Callable[[int], str]]) -> str:
+def _filled(found: re.Match[str], slots: _Slots) -> str:
     indent, name = found["indent"], found["name"]
     text = slots[name](len(indent)).rstrip("\n")
     if name in ("volumeMounts", "volumes", "args", "env", "pod"):
@@ -232,7 +292,7 @@ def _settings(built: Kustomizations) -> str:
     [found] = _of_kinds(built.build("overlays/plain"), "ConfigMap")
     text = _escaped(dump_manifest({**found, "data": {"platform.yaml": "SLOT-settings"}}))
     filled = text.replace("SLOT-settings", "|\n    {{- toYaml .Values.settings | nindent 4 }}")
-    return f"{{{{- if .Values.settings }}}}\n---\n{filled}{{{{- end }}}}\n"
+    return f"---\n{filled}"
 
 
 def _monitoring(built: Kustomizations) -> str:

@@ -52,11 +52,23 @@ SAME_OBJECTS = {
         ],
         set(),
     ),
+    "values-shadow.yaml": (["values-shadow.yaml"], ["overlays/shadow"], set()),
+    "the proxy beside the server": (
+        ["proxy.enabled=true", "proxy.clusterKinds=true", "prerequisites.namespace=true"],
+        [".", "overlays/prerequisites", "overlays/proxy", "overlays/proxy-cluster-kinds"],
+        set(),
+    ),
     "values-live.yaml": (["values-live.yaml"], ["overlays/live"], set()),
     "values-plain.yaml": (["values-plain.yaml", "prerequisites.crd=false"], ["overlays/plain"], set()),
 }
 """Values of the chart, the kustomizations that have the same objects, and the kinds that only these have."""
 EFFECTS: Mapping[str, tuple[Any, Any, str]] = {
+    "server": (False, 1, "!name: tenant-apiserver\n"),
+    "shadow": (True, 1, "name: tenant-apiserver-shadow"),
+    "proxy.enabled": (True, 1, "name: tenant-apiserver:proxy"),
+    "proxy.replicas": (3, -1, "replicas: 3"),
+    "proxy.config": ({"namespacedKinds": ["widgets.example.org"]}, [], "- widgets.example.org"),
+    "proxy.clusterKinds": (True, 1, "name: tenant-apiserver:proxy-cluster-kinds"),
     "image.repository": ("registry.example.org/server", "", "image: registry.example.org/server:"),
     "image.tag": ("1.2.3", 1, "image: tenant-apiserver:1.2.3"),
     "image.digest": (DIGEST, "sha256:short", f"image: tenant-apiserver@{DIGEST}"),
@@ -88,7 +100,11 @@ EFFECTS: Mapping[str, tuple[Any, Any, str]] = {
 """For each value of the schema: one that has an effect, one that the schema rejects, and a part of what is rendered
 with the first, or of what is not rendered any more, after an exclamation mark."""
 
-NEEDED = {"monitoring.namespace": ["monitoring.enabled=true"]}
+NEEDED = {
+    "monitoring.namespace": ["monitoring.enabled=true"],
+    "proxy.replicas": ["proxy.enabled=true"],
+    "proxy.config": ["proxy.enabled=true"],
+}
 """Other values, without which a value has no effect."""
 
 
@@ -222,11 +238,11 @@ def test_an_unknown_value_is_rejected(key: str, tmp_path: Path) -> None:
     assert "additional properties" in rejected.stderr
 
 
-_ON = ["registration", "controllers", "rootHost", "tenantRoles", "tenantsVisible"]
-_GROUPS = ["image", "prerequisites", "prerequisites.crd", "policies", "policies.hostnames", "monitoring"]
+_ON = ["server", "registration", "controllers", "rootHost", "tenantRoles", "tenantsVisible"]
+_GROUPS = ["image", "prerequisites", "prerequisites.crd", "policies", "policies.hostnames", "monitoring", "proxy"]
 
 
-@pytest.mark.parametrize("path", [*_ON, *_GROUPS, "monitoring.enabled", "monitoring.namespace"])
+@pytest.mark.parametrize("path", [*_ON, *_GROUPS, "monitoring.enabled", "monitoring.namespace", "proxy.replicas"])
 def test_a_null_neither_turns_off_what_is_on_nor_ends_in_an_error_of_a_template(path: str, tmp_path: Path) -> None:
     """Helm takes null for a value that is to be removed, whatever its default."""
     rejected = template(tmp_path, f"{path}=null")
@@ -252,6 +268,35 @@ def test_a_name_that_kubernetes_would_refuse_is_refused_before_anything_is_writt
     rejected = template(tmp_path, f"{path}={json.dumps(value)}")
     assert rejected.returncode != 0
     assert "schema" in rejected.stderr
+
+
+def test_settings_of_the_proxy_have_a_name_of_their_own_so_that_a_change_restarts_it(tmp_path: Path) -> None:
+    names = set()
+    for kind in ("pods", "secrets"):
+        objects = rendered(tmp_path, "proxy.enabled=true", f'proxy.config={{"namespacedKinds": ["{kind}"]}}')
+        [settings] = [each for each in objects if each["kind"] == "ConfigMap"]
+        [deployment] = [
+            each
+            for each in objects
+            if each["metadata"]["name"] == "tenant-apiserver-proxy" and each["kind"] == "Deployment"
+        ]
+        assert yaml.safe_load(settings["data"]["config.yaml"]) == {"namespacedKinds": [kind]}
+        used = [
+            each["configMap"]["name"]
+            for each in deployment["spec"]["template"]["spec"]["volumes"]
+            if "configMap" in each
+        ]
+        assert used == [settings["metadata"]["name"]]
+        names.update(used)
+    assert len(names) == 2
+
+
+def test_every_deployment_has_the_image_and_the_nodes_of_the_values(tmp_path: Path) -> None:
+    values = ['image.repository="example.org/a"', 'image.tag="1"', 'nodeSelector={"disk": "ssd"}', "shadow=true"]
+    objects = rendered(tmp_path, *values, "proxy.enabled=true")
+    pods = [each["spec"]["template"]["spec"] for each in objects if each["kind"] == "Deployment"]
+    assert [each["containers"][0]["image"] for each in pods] == ["example.org/a:1"] * 3
+    assert [each["nodeSelector"] for each in pods] == [{"disk": "ssd"}] * 3
 
 
 def test_prometheus_gets_the_right_and_the_ca_that_fit_the_values(tmp_path: Path) -> None:

@@ -28,6 +28,10 @@ API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 API_SERVICE = f"{API_SERVICES}/v1alpha1.apps.cozystack.io"
 GATEWAYS = "/apis/gateway.cozystack.io/v1alpha1/namespaces/cozy-system/tenantgateways"
 KEPT = ("/api/v1/namespaces/cozy-system", CRD, "/apis/rbac.authorization.k8s.io/v1/clusterroles/cozy:tenant:admin")
+OTHER_DEPLOYMENTS = (
+    "/apis/apps/v1/namespaces/cozy-system/deployments/tenant-apiserver-shadow",
+    "/apis/apps/v1/namespaces/tenant-apiserver-proxy/deployments/tenant-apiserver-proxy",
+)
 LIVE = f"--values={CHART / 'values-live.yaml'}"
 CA = "LS0tLS1CRUdJTg=="
 
@@ -184,11 +188,13 @@ _DEFAULTS = (
     *("registration=register", "prerequisites.crd=true", "policies.hostnames=true", "policies.ingresses=false"),
     *("policies.deletionGuard=false", "tenantRoles=true", "tenantsVisible=true", "tenantLists=false"),
     *("tenantRoutes=false", "tenantsecrets=false", "networkPolicy=false", "replicas=2", "controllers=*"),
+    *("shadow=false", "proxy.enabled=false", "proxy.clusterKinds=false"),
 )
 _TOGGLED = (
     *("registration=none", "prerequisites.crd=false", "policies.hostnames=false", "policies.ingresses=true"),
     *("policies.deletionGuard=true", "tenantRoles=false", "tenantsVisible=false", "tenantLists=true"),
     *("tenantRoutes=true", "tenantsecrets=true", "networkPolicy=true", "replicas=0", "controllers=none"),
+    *("shadow=true", "proxy.enabled=true", "proxy.clusterKinds=true"),
 )
 
 
@@ -198,7 +204,7 @@ def test_an_upgrade_can_toggle_every_value_and_toggle_it_back(cluster: ChartClus
 
     cluster.helm_succeeds("install", "tenant-apiserver", CHART, "--create-namespace")
     upgrade(_TOGGLED)
-    assert [path for path in KEPT if not cluster.serves(path)] == []
+    assert [path for path in (*KEPT, *OTHER_DEPLOYMENTS) if not cluster.serves(path)] == []
     assert not cluster.serves(API_SERVICE)
     upgrade(_DEFAULTS)
     assert cluster.serves(API_SERVICE)
