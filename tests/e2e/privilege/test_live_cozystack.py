@@ -151,7 +151,7 @@ def test_cert_managers_cainjector_writes_the_ca_of_each_server_only_for_that_ser
 
 @pytest.mark.skipif(flux.program() is None, reason=f"no helm-controller of Flux: set {flux.PROGRAM} to its program")
 def test_flux_reconciles_nothing_because_of_the_move(live: LiveCluster) -> None:
-    """Not even the status of a HelmRelease is written. What a caller changes is reconciled, as before."""
+    """Not even the status of a HelmRelease is written, except where a caller changes a Tenant."""
     live.restart_ours("--controllers=none")
     names = [f"tenant-flux{number}" for number in range(3)]
     for name in names:
