@@ -53,7 +53,7 @@ def running(kube: KubeCluster) -> Iterator[Process]:
         found = program()
         assert found is not None
         addresses = [f"--{name}-addr=127.0.0.1:{free_port()}" for name in ("metrics", "health")]
-        arguments = [found, *addresses, "--feature-gates=ExternalArtifact=true"]
+        arguments: list[str | Path] = [found, *addresses, "--feature-gates=ExternalArtifact=true"]
         environment = {"KUBECONFIG": str(kube.admin.kubeconfig)}
         log = kube.directory / "helm-controller.log"
         process = Process("helm-controller", arguments, log=log, environment=environment)
