@@ -22,11 +22,12 @@ from apiserver.meta.resource import Object
 from registry.cluster.aggregated_discovery import Discovered, DiscoveryRequests
 from registry.cluster.answer import decode_answer
 from registry.cluster.connection import (
+    ClusterSession,
     RequestObserver,
     environment_proxy,
     load_in_cluster,
     load_kubeconfig,
-    open_session,
+    query_string,
 )
 from registry.cluster.interface import (
     REQUEST_SECONDS,
@@ -78,7 +79,8 @@ class HttpClusterClient:
             RESTClientObject(configuration, maxsize=_POOL),
             RESTClientObject(configuration, maxsize=0),
         )
-        self._calls, self._watches = (open_session(transport, observe) for transport in self._transports)
+        host = URL(self._base).authority
+        self._calls, self._watches = (ClusterSession(each, observe, host=host) for each in self._transports)
         self._discovery = DiscoveryRequests(self._get_document)
         self._server_hostname = configuration.tls_server_name
         self._proxy = configuration.proxy or environment_proxy(URL(self._base))
@@ -220,7 +222,7 @@ class HttpClusterClient:
     async def _read_document(self, path: str, last: Discovered) -> Discovered:
         try:
             headers, options = {**await self._headers(""), **last.headers}, self._options(_CALL_TIMEOUT)
-            async with self._calls.get(self._url(path, {}), headers=headers, **options) as response:
+            async with await self._calls.request("GET", self._url(path, {}), headers=headers, **options) as response:
                 if response.status == 304:
                     return last
                 return Discovered.read(response.headers.get("ETag", ""), await self._decode_response(response))
@@ -262,7 +264,7 @@ class HttpClusterClient:
         streaming = False
         try:
             headers = await self._headers("")
-            async with self._watches.get(url, headers=headers, **self._options(timeout)) as response:
+            async with await self._watches.request("GET", url, headers=headers, **self._options(timeout)) as response:
                 if response.status != 200:
                     await self._decode_response(response)
                     raise ClusterUnreachable
@@ -311,7 +313,7 @@ class HttpClusterClient:
         options = self._options(_CALL_TIMEOUT)
         try:
             headers = await self._headers(content_type if data is not None else "")
-            async with self._calls.request(method, url, data=data, headers=headers, **options) as response:
+            async with await self._calls.request(method, url, data=data, headers=headers, **options) as response:
                 return await self._decode_response(response)
         except _FAILURES as e:
             raise ClusterUnreachable from e
@@ -322,7 +324,7 @@ class HttpClusterClient:
         items = ListDecoder()
         try:
             headers = await self._headers("")
-            async with self._calls.get(url, headers=headers, **self._options(timeout)) as response:
+            async with await self._calls.request("GET", url, headers=headers, **self._options(timeout)) as response:
                 if response.status != 200:
                     return await self._decode_response(response)
                 async for chunk in response.content.iter_chunked(_CHUNK):
@@ -383,8 +385,8 @@ class HttpClusterClient:
         return options
 
     def _url(self, path: str, query: Mapping[str, str]) -> URL:
-        nonempty = {name: value for name, value in query.items() if value}
-        return URL(self._base + path, encoded=True).with_query(nonempty)
+        parameters = tuple((name, value) for name, value in query.items() if value)
+        return URL(f"{self._base}{path}?{query_string(parameters)}" if parameters else self._base + path, encoded=True)
 
 
 class _Unauthorized(Exception):
