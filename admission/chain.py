@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Literal, Protocol, runtime_checkable
 
-from apiserver.admission import Attributes
+from apiserver.admission import Attributes, Operation
 from apiserver.meta.resource import Object
 
 Phase = Literal["admit", "validate"]
@@ -100,7 +100,8 @@ class Chain:
             if plugin.handles(attributes):
                 with self._observed(plugin, attributes, "admit"):
                     admitted = await plugin.admit(attributes)
-                attributes = dataclasses.replace(attributes, object=admitted)
+                if admitted is not attributes.object:
+                    attributes = dataclasses.replace(attributes, object=admitted)
         return attributes.object
 
     @asynccontextmanager
@@ -119,18 +120,33 @@ class Chain:
                         await step.validating.validate(attributes)
             yield
 
-    @contextmanager
-    def _observed(self, plugin: Plugin, attributes: Attributes, phase: Phase) -> Iterator[None]:
-        started = self._clock()
-        rejected = True
-        try:
-            yield
-            rejected = False
-        finally:
-            self._observe(
-                name=plugin.name,
-                operation=attributes.operation,
-                phase=phase,
-                rejected=rejected,
-                seconds=self._clock() - started,
-            )
+    def _observed(self, plugin: Plugin, attributes: Attributes, phase: Phase) -> _ObservedCall:
+        return _ObservedCall(self._observe, self._clock, plugin.name, attributes.operation, phase)
+
+
+class _ObservedCall:
+    """A context that observes the duration of a call. Not a generator: a write has some twenty calls, and most plugins
+    take less time than `contextmanager` does."""
+
+    __slots__ = ("_clock", "_name", "_observe", "_operation", "_phase", "_started")
+
+    def __init__(
+        self, observe: DurationObserver, clock: Callable[[], float], name: str, operation: Operation, phase: Phase
+    ) -> None:
+        self._observe = observe
+        self._clock = clock
+        self._name = name
+        self._operation = operation
+        self._phase = phase
+
+    def __enter__(self) -> None:
+        self._started = self._clock()
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
+        self._observe(
+            name=self._name,
+            operation=self._operation,
+            phase=self._phase,
+            rejected=kind is not None,
+            seconds=self._clock() - self._started,
+        )
