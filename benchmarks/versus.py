@@ -36,7 +36,7 @@ from benchmarks.writes import Writes
 
 _TARGET_TYPES: dict[str, type[KubeTarget | StandaloneTarget]] = {"kube": KubeTarget, "embedded": StandaloneTarget}
 _GET_CLIENTS = (1, 16, 128)
-_WRITERS = 16
+_WRITERS = (1, 8, 16)
 _WRITES = 96
 
 
@@ -75,7 +75,7 @@ _WORKLOADS: dict[str, WorkloadFactory] = {
     "watch": _fan_outs,
     _COLD: lambda arguments, size: [FirstListAfterStart(size=size)],
     # last: two sides are one server, which has more objects than the others afterwards
-    "write": lambda arguments, size: [Writes(writers=_WRITERS, times=min(_WRITES, size))],
+    "write": lambda arguments, size: [Writes(writers=each, times=min(_WRITES, size)) for each in arguments.writers],
 }
 
 
@@ -148,6 +148,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         help=f"of {','.join(_WORKLOADS)}; {_COLD} is left out unless it is named",
     )
     parser.add_argument("--watchers", type=parse_integers, default=[1, 100, 1000])
+    parser.add_argument("--writers", type=parse_integers, default=list(_WRITERS), help="clients that write at a time")
     parser.add_argument("--rates", type=parse_integers, default=[10, 100], help="changes a second")
     parser.add_argument("--window", type=float, default=1.0, help="seconds for which each rate is sustained")
     parser.add_argument("--against", metavar="URL", help="another server, with the resource of --resource")

@@ -62,7 +62,8 @@ class Writes:
 
     def _create(self, side: Side, turn: int) -> Write:
         async def create(connection: Connection, number: int) -> ResponseBody:
-            name = objects.name(side.prefix, turn * self.times + number)
+            # not those of another number of writers
+            name = objects.name(f"{side.prefix}{self.writers}w", turn * self.times + number)
             return await connection.fetch("POST", side.collection, side.make(name))
 
         return create

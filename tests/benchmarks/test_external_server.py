@@ -59,10 +59,11 @@ def test_an_invalid_command_line_is_rejected(arguments: list[str], capsys: pytes
 
 
 def test_a_complete_command_line_is_parsed() -> None:
-    parsed = parse([*ELSEWHERE, "--sizes", "10,20", "--only", "list", "--pids", "7,8"])
+    parsed = parse([*ELSEWHERE, "--sizes", "10,20", "--only", "list", "--pids", "7,8", "--writers", "1,8"])
     assert (parsed.against, parsed.kubeconfig) == ("https://other.example", Path("other"))
     assert parsed.resource == ResourceName("example.org", "v1", "things")
     assert (parsed.sizes, parsed.only, parsed.pids) == ([10, 20], ["list"], [7, 8])
+    assert parsed.writers == [1, 8]
 
 
 @pytest.mark.parametrize(("cluster", "sides"), [("kube", ["direct", "aggregated", "custom"]), ("embedded", ["direct"])])
