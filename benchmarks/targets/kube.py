@@ -78,6 +78,16 @@ class KubeTarget(Target):
         """The kube-apiserver, as a user without groups."""
         return Endpoint(self._url, user_tls(self._directory, self.ca, self.ca.certificate, user))
 
+    @property
+    def client_ca(self) -> Path:
+        """The file with the CA of users' certificates."""
+        return self._directory / "ca.crt"
+
+    def kubeconfig_of(self, user: str) -> Path:
+        """A kubeconfig of the kube-apiserver, for a user without groups."""
+        self.endpoint_of(user)
+        return self._kubeconfig(user, {"client-certificate": self._directory / f"{user}.pem"})
+
     @cached_property
     def admin_kubeconfig(self) -> Path:
         return self._kubeconfig("admin", {"client-certificate": self._directory / "bench-admin.pem"})

@@ -52,6 +52,9 @@ class UpstreamClient(HttpClusterClient):
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             read_bufsize=_READ_BUFFER,
+            skip_auto_headers=_OWN_HEADERS,
+            max_line_size=_MAX_HEAD,
+            max_field_size=_MAX_HEAD,
         )
         self._observe = observe
         self._authority = URL(self._base).authority
@@ -85,9 +88,6 @@ class UpstreamClient(HttpClusterClient):
                 URL(self._base + target, encoded=True),
                 headers=sent,
                 data=body,
-                skip_auto_headers=_OWN_HEADERS,
-                max_line_size=_MAX_HEAD,
-                max_field_size=_MAX_HEAD,
                 **self._options(_TIMEOUT),
             )
         except _FAILURES as e:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Final
 
 from aiohttp import ClientResponse, web
@@ -61,17 +60,20 @@ class Forwarder:
     ) -> web.StreamResponse:
         if body is None:
             headers.popall("Content-Length", None)
-        for _ in range(attempts):
-            async with self._exchange(context, target, headers, body) as response:
-                if not _rejects_credentials(context, response):
-                    handler = await self._handler_instead(context, response)
-                    if handler is None:
-                        return await relay(context, response)
-                    # the connection is free for others before the answer, which may be a watch, begins
-                    break
-            await self._renew_credentials()
-        else:
-            raise _unavailable("it does not accept the credentials of the proxy")
+        try:
+            for _ in range(attempts):
+                async with self._upstream.forward(context.http.method, target, headers, body) as response:
+                    if not _rejects_credentials(context, response):
+                        handler = await self._handler_instead(context, response)
+                        if handler is None:
+                            return await relay(context, response)
+                        # the connection is free for others before the answer, which may be a watch, begins
+                        break
+                await self._renew_credentials()
+            else:
+                raise _unavailable("it does not accept the credentials of the proxy")
+        except ClusterUnreachable as error:
+            raise _unavailable("it does not answer") from error
         return await handler(context)
 
     async def _handler_instead(self, context: RequestContext, response: ClientResponse) -> Handler | None:
@@ -89,16 +91,6 @@ class Forwarder:
             await self._upstream.renew_credentials()
         except ClusterUnreachable as error:
             raise _unavailable("it does not accept the credentials of the proxy") from error
-
-    @asynccontextmanager
-    async def _exchange(
-        self, context: RequestContext, target: str, headers: CIMultiDict[str], body: AsyncIterator[bytes] | None
-    ) -> AsyncIterator[ClientResponse]:
-        try:
-            async with self._upstream.forward(context.http.method, target, headers, body) as response:
-                yield response
-        except ClusterUnreachable as error:
-            raise _unavailable("it does not answer") from error
 
 
 def _target(context: RequestContext) -> str:

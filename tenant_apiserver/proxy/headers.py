@@ -8,7 +8,7 @@ names: the next hop would drop the Impersonate headers, and serve the request wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -31,6 +31,7 @@ _HOP_BY_HOP: Final = frozenset(
 _OF_THE_PROXY: Final = frozenset(
     {"audit-id", "authorization", "expect", "forwarded", "host", "http2-settings", "via", "x-real-ip"}
 )
+_NOT_FORWARDED: Final = _HOP_BY_HOP | _OF_THE_PROXY
 _LONGEST_COMMON: Final = 64
 _PREFIXES: Final = ("impersonate-", "x-forwarded-", "x-remote-")
 _SOCKET_PROTOCOLS: Final = "Sec-WebSocket-Protocol"
@@ -43,7 +44,7 @@ def forwarded_headers(
     received: Mapping[str, str] | CIMultiDictProxy[str], *, audit_id: str, source: str
 ) -> CIMultiDict[str]:
     """The headers of a request without its identity. `source` is the address of the client, empty if unknown."""
-    headers = _passed(received.items(), of_request=True)
+    headers = _passed(received.items(), _is_request_header)
     headers["Audit-ID"] = audit_id
     if source:
         headers["X-Forwarded-For"] = source
@@ -54,7 +55,7 @@ def forwarded_headers(
 
 def answer_headers(received: Mapping[str, str] | CIMultiDictProxy[str]) -> CIMultiDict[str]:
     """The headers of a response that reach the client."""
-    return _passed(received.items(), of_request=False)
+    return _passed(received.items(), _is_end_to_end)
 
 
 def requested_upgrade(received: CIMultiDictProxy[str]) -> str:
@@ -69,32 +70,34 @@ def socket_protocols(received: CIMultiDictProxy[str] | CIMultiDict[str]) -> list
     return [each.strip() for value in received.getall(_SOCKET_PROTOCOLS, ()) for each in value.split(",")]
 
 
-def _passed(items: Iterable[tuple[str, str]], *, of_request: bool) -> CIMultiDict[str]:
+def _passed(items: Iterable[tuple[str, str]], passes: Callable[[str], bool]) -> CIMultiDict[str]:
     pairs = list(items)
-    named = _tokens(value for name, value in pairs if name.lower() == "connection")
-    return CIMultiDict(
-        (name, value)
-        for name, value in pairs
-        if (_is_request_header(name) if of_request else _is_end_to_end(name))
-        and (not named or name.lower() not in named)
-    )
+    headers = CIMultiDict([pair for pair in pairs if passes(pair[0])])
+    for name in _tokens(value for name, value in pairs if name.lower() == "connection"):
+        headers.popall(name, None)
+    return headers
 
 
 def _is_end_to_end(name: str) -> bool:
-    return _canonical(name) not in _HOP_BY_HOP
+    return _is_common_answer(name) if len(name) <= _LONGEST_COMMON else _canonical(name) not in _HOP_BY_HOP
 
 
 def _is_request_header(name: str) -> bool:
-    """True for a header that a client may send through the proxy. The names that clients send are few."""
+    """True for a header that a client may send through the proxy. The names that clients and servers send are few."""
     return _is_common(name) if len(name) <= _LONGEST_COMMON else _passes(name)
 
 
 def _passes(name: str) -> bool:
     canonical = _canonical(name)
-    return canonical not in _HOP_BY_HOP | _OF_THE_PROXY and not canonical.startswith(_PREFIXES)
+    return canonical not in _NOT_FORWARDED and not canonical.startswith(_PREFIXES)
 
 
 _is_common = lru_cache(maxsize=512)(_passes)
+
+
+@lru_cache(maxsize=512)
+def _is_common_answer(name: str) -> bool:
+    return _canonical(name) not in _HOP_BY_HOP
 
 
 def _canonical(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 from aiohttp import web
@@ -15,6 +16,7 @@ from apiserver.meta.errors import ServiceUnavailable, StatusError
 from apiserver.request.context import Handler, RequestContext, User
 
 NODES = "system:nodes"
+_IDENTITIES: Final = 1024
 PRIVILEGED_GROUPS: Final = (MASTERS, NODES)
 _UNFORWARDABLE: Final = "the identity has characters that cannot be forwarded"
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
@@ -52,19 +54,25 @@ def _first_of(wanted: frozenset[str], groups: tuple[str, ...]) -> str:
 def impersonation_headers(user: User) -> CIMultiDict[str]:
     """The headers by which a kube-apiserver serves a request as `user`. Raises a 403 for an identity that headers
     cannot carry unchanged: servers trim the spaces around a value, so that `admin ` would become `admin`."""
-    if not is_valid_utf8(user):
+    extra = tuple((key, tuple(values)) for key, values in user.extra.items())
+    return CIMultiDict(_impersonation(user.name, user.uid, tuple(user.groups), extra))
+
+
+@lru_cache(maxsize=_IDENTITIES)
+def _impersonation(
+    name: str, uid: str, groups: tuple[str, ...], extra: tuple[tuple[str, tuple[str, ...]], ...]
+) -> tuple[tuple[str, str], ...]:
+    """Clients send many requests as the same user."""
+    if not is_valid_utf8(User(name=name, uid=uid, groups=groups, extra=dict(extra))):
         raise _refusal(_UNFORWARDABLE)
-    headers = CIMultiDict({"Impersonate-User": user.name})
-    if user.uid:
-        headers["Impersonate-Uid"] = user.uid
-    for group in user.groups:
-        headers.add("Impersonate-Group", group)
-    for key, values in user.extra.items():
-        for value in values:
-            headers.add(f"Impersonate-Extra-{_escaped_key(key)}", value)
-    if not all(map(_is_kept, (*headers.values(), *user.extra))):
+    headers = [("Impersonate-User", name)]
+    if uid:
+        headers.append(("Impersonate-Uid", uid))
+    headers += [("Impersonate-Group", group) for group in groups]
+    headers += [(f"Impersonate-Extra-{_escaped_key(key)}", value) for key, values in extra for value in values]
+    if not all(map(_is_kept, (*(value for _, value in headers), *(key for key, _ in extra)))):
         raise _refusal(_UNFORWARDABLE)
-    return headers
+    return tuple(headers)
 
 
 def _is_kept(value: str) -> bool:
