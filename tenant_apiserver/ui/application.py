@@ -24,7 +24,15 @@ from apiserver.server.socket_owner import is_own, owner_of, owners_are_known
 from tenant_apiserver import __version__
 from tenant_apiserver.ui.documents import document
 from tenant_apiserver.ui.forward import forward
-from tenant_apiserver.ui.same_origin import LOGIN, PAGE, Headers, has_wrong_host, is_from_other_site, refusal
+from tenant_apiserver.ui.same_origin import (
+    LOGIN,
+    PAGE,
+    Headers,
+    has_wrong_host,
+    is_from_other_site,
+    new_hostname,
+    refusal,
+)
 from tenant_apiserver.ui.security_headers import set_security_headers
 from tenant_apiserver.ui.sessions import Sessions, cookie_values
 from tenant_apiserver.ui.static_files import StaticFile, load_static_files
@@ -69,6 +77,7 @@ class PageServer:
         self._sessions = Sessions(time.monotonic)
         self._listener: LoopbackListener | None = None
         self._address = ("", 0)
+        self._hostname = new_hostname()
         self._judging = asyncio.Lock()
         self.knows_accounts = False
         """True if connections of other accounts of the machine are refused."""
@@ -83,8 +92,8 @@ class PageServer:
         self.knows_accounts = await owners_are_known(self._address)
 
     def login_url(self) -> str:
-        """A URL that logs one browser in, once."""
-        return f"{self._origin()}{LOGIN}?code={self._sessions.new_code()}"
+        """A URL that logs one browser in, once. Its hostname is of this start alone."""
+        return f"http://{self._hostname}:{self._address[1]}{LOGIN}?code={self._sessions.new_code()}"
 
     async def close(self) -> None:
         if self._listener is not None:
@@ -94,14 +103,14 @@ class PageServer:
     async def _guard(self, context: RequestContext, next: Handler) -> web.StreamResponse:
         """Raises StatusError for a request that does not come from the page, or has no session."""
         headers, path = context.http.headers, _path(context)
-        if has_wrong_host(headers, self._address[1]):
+        if has_wrong_host(headers, self._address[1], self._hostname):
             raise StatusError(421, "MisdirectedRequest", "this server has no such hostname")
         if not await self._is_of_own_account(context.http):
             raise StatusError(403, "Forbidden", "the connection comes from another account of this machine")
         if why := refusal(context.http.method, path, headers):
             if path != PAGE:
                 raise StatusError(403, "Forbidden", why)
-            return document(HTTPStatus.FORBIDDEN, "This link comes from another site", self._type_the_address())
+            return document(HTTPStatus.FORBIDDEN, "This link comes from another site", _type_the_address(headers))
         if self._has_session(headers):
             # from now on, connections of strangers do not make the listener close this one
             connection_of(context.http).identify(_USER)
@@ -138,7 +147,7 @@ class PageServer:
             return document(HTTPStatus.UNAUTHORIZED, title, self._how_to_log_in)
         if is_from_other_site(http.headers):
             # a browser does not send a strict cookie along redirects that began on another site
-            response = document(HTTPStatus.OK, "Logged in", self._type_the_address())
+            response = document(HTTPStatus.OK, "Logged in", _type_the_address(http.headers))
             response.headers["Refresh"] = f"0; url={PAGE}"
         else:
             response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": PAGE})
@@ -164,13 +173,6 @@ class PageServer:
         """Cookies do not tell ports apart, so the name does."""
         return f"tenant-ui-{self._address[1]}"
 
-    def _origin(self) -> str:
-        address, port = self._address
-        return f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
-
-    def _type_the_address(self) -> str:
-        return f"Type the address into the address bar: {self._origin()}/"
-
 
 async def serve_page(server: PageServer, address: str, port: int, announce: Callable[[str], None]) -> None:
     """Serves until it is cancelled. `announce` gets the URL. Raises CannotListen."""
@@ -180,6 +182,11 @@ async def serve_page(server: PageServer, address: str, port: int, announce: Call
         await asyncio.Event().wait()
     finally:
         await server.close()
+
+
+def _type_the_address(headers: Headers) -> str:
+    """The address by which the browser has reached this server."""
+    return f"Type the address into the address bar: http://{headers['Host']}/"
 
 
 def _path(context: RequestContext) -> str:

@@ -22,6 +22,7 @@ from tenant_apiserver.ui.upstream import KubectlProxy
 _HOW_TO_LOG_IN: Final = (
     "Open the URL that kubectl tenant ui prints. It logs in one browser, once: start the command again for another."
 )
+_NO_NAME: Final = "A browser that does not find the name of the URL finds 127.0.0.1 in its place."
 _NO_ACCOUNTS: Final = (
     "warning: this system does not tell whose connections are whose: other accounts of this machine can try to log in"
 )
@@ -99,6 +100,7 @@ def _announce(url: str, opened_from: Path | None, *, knows_accounts: bool) -> No
     """Prints the URL, and opens it in a browser by a file in the folder, if there is one."""
     minutes = f"{CODE_SECONDS // 60} minutes"
     print(f"The page is at {url}\nThis URL logs in one browser, within {minutes}. Ctrl-C ends the page.", flush=True)
+    print(_NO_NAME, flush=True)
     if not knows_accounts:
         print(_NO_ACCOUNTS, file=sys.stderr, flush=True)
     if opened_from is not None:

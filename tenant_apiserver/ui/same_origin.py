@@ -4,10 +4,15 @@ A server on loopback is reachable for every page that the user visits. Two ways 
 attacker that resolves to 127.0.0.1 (DNS rebinding) fails the check of Host, and requests across origins fail the checks
 of Origin and Sec-Fetch-Site. The cookie is SameSite=Strict, but all ports of 127.0.0.1 are one site: the checks count
 the port.
+
+The origin http://127.0.0.1:PORT is that of whoever has the port: an earlier server can have left a service worker or
+cached scripts in the browser, which would run in the page. So each start has a name of its own below `localhost`, which
+browsers resolve to loopback without asking anybody, and which nobody can have used before.
 """
 
 from __future__ import annotations
 
+import secrets
 from typing import Final
 
 from multidict import CIMultiDictProxy
@@ -23,9 +28,15 @@ _OWN, _BY_HAND = "same-origin", "none"
 Headers = CIMultiDictProxy[str]
 
 
-def has_wrong_host(headers: Headers, port: int) -> bool:
-    """True unless the only Host is a name by which a browser reaches a port of loopback."""
-    return [each.lower() for each in headers.getall("Host", ())] not in ([f"{name}:{port}"] for name in _HOSTNAMES)
+def new_hostname() -> str:
+    """A name of loopback (RFC 6761, section 6.3) with 64 random bits."""
+    return f"tenants-{secrets.token_hex(8)}.localhost"
+
+
+def has_wrong_host(headers: Headers, port: int, own: str) -> bool:
+    """True unless the only Host is `own`, or a name by which every browser reaches a port of loopback."""
+    names = (own, *_HOSTNAMES)
+    return [each.lower() for each in headers.getall("Host", ())] not in ([f"{name}:{port}"] for name in names)
 
 
 def is_from_other_site(headers: Headers) -> bool:

@@ -45,6 +45,27 @@ async def test_a_port_that_is_taken_is_told() -> None:
             await listen_on_loopback(application(), "127.0.0.1", port)
 
 
+async def test_both_addresses_of_loopback_are_listened_on() -> None:
+    """A browser resolves names below localhost to both, and another account could listen on the one that is free."""
+    for address, other in (("127.0.0.1", "::1"), ("::1", "127.0.0.1")):
+        listener = await listen_on_loopback(application(_ok), address, 0)
+        reader, writer = await asyncio.open_connection(other, listener.port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        async with asyncio.timeout(10):
+            assert await reader.readuntil(b"\r\n") == b"HTTP/1.1 200 OK\r\n"
+        writer.close()
+        await listener.close()
+
+
+async def test_a_port_that_another_server_has_on_the_other_address_is_told() -> None:
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(CannotListen, match=f"cannot listen on ::1 port {port}: "):
+            await listen_on_loopback(application(), "127.0.0.1", port)
+        # what was opened before is closed again
+        socket.create_server(("127.0.0.1", port)).close()
+
+
 async def test_the_oldest_of_too_many_connections_is_closed() -> None:
     listener = await listen_on_loopback(application(_ok), "127.0.0.1", 0)
     opened = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(201)]

@@ -8,6 +8,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.e2e.support.browser.chromium import NARROW, Chromium
+from tests.e2e.support.browser.earlier_server import earlier_server
 from tests.e2e.support.browser.page_process import PageProcess
 from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.clusters.embedded import EmbeddedCluster
@@ -251,6 +252,23 @@ def test_axe_finds_nothing_to_mend(
     page.write("[data-field=host]", "No such domain")
     page.wait_for_text("dialog .error", "DNS name")
     assert [*found, *page.violations()] == []
+
+
+def test_what_an_earlier_server_of_the_port_has_left_in_the_browser_does_not_reach_the_page(
+    chromium: Chromium, embedded: EmbeddedCluster, tmp_path: Path
+) -> None:
+    with earlier_server() as port:
+        chromium.open(f"http://127.0.0.1:{port}/")
+        chromium.wait("the worker is there", "document.title === 'left behind'")
+        chromium.open("about:blank")
+    serving = PageProcess(embedded.admin, tmp_path, f"--port={port}")
+    chromium.open(serving.login_url())
+    chromium.wait_for_text("#connection", "Live")
+    assert chromium.run("return [document.title, navigator.serviceWorker.controller]") == ["Tenants", None]
+    chromium.open(f"http://127.0.0.1:{port}/")
+    assert chromium.run("return document.title") == "not the page", "the worker still has its own origin"
+    chromium.open("about:blank")
+    assert serving.stop() == 0
 
 
 def test_a_server_that_has_ended_is_told(chromium: Chromium, embedded: EmbeddedCluster, tmp_path: Path) -> None:

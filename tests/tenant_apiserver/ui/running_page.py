@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from multidict import CIMultiDict
 
@@ -47,7 +48,8 @@ class RunningPage:
 
     def login_target(self) -> str:
         """The path and query of a new URL to log in with."""
-        return self.server.login_url().partition(self.host)[2]
+        parts = urlsplit(self.server.login_url())
+        return f"{parts.path}?{parts.query}"
 
     async def log_in(self) -> None:
         answer = await self.get(self.login_target())
@@ -106,7 +108,8 @@ async def running_page(*, address: str = "127.0.0.1", read_only: bool = False) -
     )
     try:
         await server.start(address)
-        port = int(server.login_url().partition("/login")[0].rpartition(":")[2])
+        port = urlsplit(server.login_url()).port
+        assert port is not None
         yield RunningPage(upstream, url, server, address, port)
     finally:
         await server.close()

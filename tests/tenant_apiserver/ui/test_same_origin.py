@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from tenant_apiserver.ui.same_origin import has_wrong_host, refusal
+from tenant_apiserver.ui.same_origin import has_wrong_host, new_hostname, refusal
 
 HOST = ("Host", "127.0.0.1:8001")
+OWN_NAME = "tenants-0123456789abcdef.localhost"
 OWN = ("Origin", "http://127.0.0.1:8001")
 MARK = ("X-Tenant-UI", "1")
 NAVIGATION = (("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document"))
@@ -31,6 +34,11 @@ def _site(value: str) -> tuple[str, str]:
         (("localhost:8001",), False),
         (("LOCALHOST:8001",), False),
         (("[::1]:8001",), False),
+        ((f"{OWN_NAME}:8001",), False),
+        ((OWN_NAME,), True),
+        ((f"{OWN_NAME}:8002",), True),
+        ((f"x.{OWN_NAME}:8001",), True),
+        (("tenants-ffffffffffffffff.localhost:8001",), True),
         (("127.0.0.1",), True),
         (("127.0.0.1:8002",), True),
         (("attacker.example:8001",), True),
@@ -46,7 +54,14 @@ def _site(value: str) -> tuple[str, str]:
 )
 def test_only_the_names_of_loopback_with_the_port_are_hosts(hosts: tuple[str, ...], wrong: bool) -> None:
     headers = CIMultiDictProxy(CIMultiDict(("Host", each) for each in hosts))
-    assert has_wrong_host(headers, 8001) is wrong
+    assert has_wrong_host(headers, 8001, OWN_NAME) is wrong
+
+
+def test_no_two_starts_have_the_same_name() -> None:
+    """What an earlier server of a port has left in a browser, such as a service worker, is of another origin."""
+    names = {new_hostname() for _ in range(100)}
+    assert len(names) == 100
+    assert all(re.fullmatch(r"tenants-[0-9a-f]{16}\.localhost", each) for each in names)
 
 
 @pytest.mark.parametrize(

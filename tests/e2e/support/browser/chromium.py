@@ -28,7 +28,7 @@ _FLAGS: Final = (
     "--disable-background-networking",
     "--disable-component-update",
     # no name but those of loopback is looked up, so nothing leaves the machine
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE *.localhost",
 )
 _SECONDS: Final = 30.0
 
