@@ -179,6 +179,7 @@ class Metrics:
             ("code", "method", "host"),
             registry=registry,
         )
+        self._calls_by_answer: dict[tuple[int | None, str, str], Counter] = {}
         self._load = _LoadSeries(registry)
         self._stale = Counter(
             "apiserver_stale_verdicts",
@@ -252,7 +253,11 @@ class Metrics:
 
     def client_request(self, method: str, host: str, code: int | None) -> None:
         """Count a request to the cluster. `code` is None if there was no response."""
-        self._calls.labels(_NO_ANSWER if code is None else str(code), method, host).inc()
+        counter = self._calls_by_answer.get((code, method, host))
+        if counter is None:
+            labels = (_NO_ANSWER if code is None else str(code), method, host)
+            counter = self._calls_by_answer[code, method, host] = self._calls.labels(*labels)
+        counter.inc()
 
     def audit_event(self) -> None:
         self._audit_events.inc()

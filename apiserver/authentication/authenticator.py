@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from apiserver.meta.errors import Unauthorized
@@ -52,4 +51,4 @@ def with_authenticated_group(user: User) -> User:
     """Adds system:authenticated to the groups of an authenticated user (WIRE-A3)."""
     if user.name == ANONYMOUS.name or AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups:
         return user
-    return replace(user, groups=(*user.groups, AUTHENTICATED))
+    return User(name=user.name, uid=user.uid, groups=(*user.groups, AUTHENTICATED), extra=user.extra)
