@@ -118,7 +118,7 @@ class StrictLimits:
             case "counted" if have_equal_limits(*shares):
                 await self._divide(tenant, pools, targets)
             case "counted":
-                await self._copy(namespace, first)
+                await self._confirm(tenant, pools, targets, first, shares)
 
     async def _divide(self, tenant: TenantSummary, pools: Pools, targets: Mapping[str, int]) -> None:
         # what is known may be late, so that even a lower limit could be more than the stored one
@@ -127,6 +127,23 @@ class StrictLimits:
             limits = {key: self._allowed(tenant, key, target, current) for key, target in targets.items()}
             self._stored.note(tenant.namespace, limits)
             await write_pool_quota(self._contents, self._digests[POOL_NAME], tenant, pools, limits)
+
+    async def _confirm(
+        self, tenant: TenantSummary, pools: Pools, targets: Mapping[str, int], first: Object, shares: _Written
+    ) -> None:
+        """The witness follows `tenant-pool`. A limit there that somebody else has raised or removed is written anew
+        instead: the witness, which holds until then, tells what the namespace had before."""
+        namespace = tenant.namespace
+        async with self._dividing:
+            current = {**await self._stored.read(), namespace: shares.witness}
+            written = {key: amount for key, amount in _limits_of(shares.first).items() if key in pools}
+            wanted = {**targets, **written}
+            limits = {key: self._allowed(tenant, key, wanted[key], current) for key in pools}
+            if limits != written:
+                self._stored.note(namespace, limits)
+                await write_pool_quota(self._contents, self._digests[POOL_NAME], tenant, pools, limits)
+                return
+        await self._copy(namespace, first)
 
     async def _copy(self, namespace: str, first: Object) -> None:
         """The witness gets the limits that the first one has."""

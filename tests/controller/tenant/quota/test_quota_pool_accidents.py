@@ -6,8 +6,10 @@ from collections import Counter
 
 import pytest
 
+from apiserver.patch.media_types import MERGE_PATCH
 from registry.cluster.interface import HELMRELEASES, NAMESPACES, RESOURCEQUOTAS
 from registry.names import release_name
+from registry.tenant.pool_quotas import POOL_NAME, WITNESS_NAME
 from tests.controller.tenant.quota.quota_controller import QuotaController
 from tests.controller.tenant.tenant_world import World
 from tests.virtual_time import virtual
@@ -52,6 +54,22 @@ async def test_another_replica_finishes_a_transfer() -> None:
         assert quotas.may_be_used() <= 10
         await _follow(after, quotas)
         assert (quotas.hard(ALPHA), quotas.hard(BETA)) == ({"pods": "8"}, {"pods": "2"})
+
+
+@pytest.mark.parametrize("edited", ["10", None], ids=["raised", "removed"])
+@pytest.mark.parametrize("name", [POOL_NAME, WITNESS_NAME])
+@virtual
+async def test_a_limit_that_somebody_edits_is_restored_and_the_other_one_holds(name: str, edited: str | None) -> None:
+    world = World(settings=STRICT)
+    async with world.running():
+        quotas = await _create_pool(world, "beta")
+        body = {"spec": {"hard": {"pods": edited}}}
+        await world.cluster.patch(RESOURCEQUOTAS, BETA, name, body, content_type=MERGE_PATCH)
+        for _ in range(4):
+            await quotas.sync()
+            assert not await quotas.use(BETA, 6)
+            await world.settle()
+        assert quotas.hard(BETA) == quotas.hard(BETA, WITNESS_NAME) == {"pods": "5"}
 
 
 @virtual
