@@ -94,7 +94,7 @@ async def test_the_body_of_an_upgrade_is_no_request(proxy: RunningProxy) -> None
 
 
 async def exchange(proxy: RunningProxy, data: bytes, *, silence: float = 10) -> bytes:
-    """What the proxy answers until it ends the connection, or is silent for some seconds."""
+    """The answer of the proxy until it ends the connection, or is silent for some seconds."""
     reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port, ssl=proxy.tls())
     received = b""
     try:

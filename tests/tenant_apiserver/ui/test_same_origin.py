@@ -58,7 +58,7 @@ def test_only_the_names_of_loopback_with_the_port_are_hosts(hosts: tuple[str, ..
 
 
 def test_no_two_starts_have_the_same_name() -> None:
-    """What an earlier server of a port has left in a browser, such as a service worker, is of another origin."""
+    """A service worker, for example, that an earlier server of a port has left in a browser is of another origin."""
     names = {new_hostname() for _ in range(100)}
     assert len(names) == 100
     assert all(re.fullmatch(r"tenants-[0-9a-f]{16}\.localhost", each) for each in names)
