@@ -66,6 +66,16 @@ async def test_a_port_that_another_server_has_on_the_other_address_is_told() -> 
         socket.create_server(("127.0.0.1", port)).close()
 
 
+async def test_a_machine_without_the_other_address_needs_only_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one without IPv6, on which nobody else can listen there either."""
+    addresses = {"127.0.0.1": socket.AF_INET, "2001:db8::1": socket.AF_INET6}
+    monkeypatch.setattr("apiserver.server.loopback._ADDRESSES", addresses)
+    listener = await listen_on_loopback(application(_ok), "127.0.0.1", 0)
+    _, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+    writer.close()
+    await listener.close()
+
+
 async def test_the_oldest_of_too_many_connections_is_closed() -> None:
     listener = await listen_on_loopback(application(_ok), "127.0.0.1", 0)
     opened = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(201)]
