@@ -31,11 +31,15 @@ check: $(VENV)/dev.stamp  ## check format, lint, types and import layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/run.stamp  ## run the benchmarks; BENCH_ARGS='--cluster kube' measures `serve` beside a kube-apiserver
-	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+bench: $(VENV)/dev.stamp  ## run the benchmarks and draw build/plots; BENCH_ARGS='--cluster kube' measures `serve` beside a kube-apiserver
+	@mkdir -p build
+	$(BIN)/python -m benchmarks --json build/bench.json $(BENCH_ARGS)
+	$(BIN)/python -m benchmarks.plots build/bench.json
 
-bench-versus: $(VENV)/run.stamp  ## compare `serve` with custom resources of kube-apiserver; BENCH_ARGS='--against URL …' adds a server
-	$(BIN)/python -m benchmarks.versus $(BENCH_ARGS)
+bench-versus: $(VENV)/dev.stamp  ## compare `serve` with custom resources of kube-apiserver, and draw build/plots; BENCH_ARGS='--against URL …' adds a server
+	@mkdir -p build
+	$(BIN)/python -m benchmarks.versus --json build/versus.json $(BENCH_ARGS)
+	$(BIN)/python -m benchmarks.plots build/versus.json
 
 bench-check: $(VENV)/run.stamp  ## compare counts that do not depend on the machine with benchmarks/bounds.json
 	PYTHONHASHSEED=0 $(BIN)/python -m benchmarks.check
