@@ -73,7 +73,7 @@ def charts_of(rows: Iterable[Row]) -> Sequence[Chart]:
     sizes: set[int] = set()
     for row in rows:
         workload = row["workload"]
-        if found := _LIST.fullmatch(workload):
+        if "side" in row and (found := _LIST.fullmatch(workload)):
             lists.add(_side(row), _point(int(found[1]), row["serving_cpu_ms"]))
         elif found := _WATCH.fullmatch(workload):
             delays.add(f"{_side(row)}, {found[2]} changes a second", _point(int(found[1]), row["time_ms"]))
