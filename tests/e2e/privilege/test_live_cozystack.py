@@ -171,7 +171,7 @@ def test_flux_reconciles_nothing_because_of_the_move(live: LiveCluster) -> None:
 
 
 def _change_host(live: LiveCluster, name: str) -> None:
-    change = {"spec": {"host": "changed.example.org"}}
+    change = {"spec": {"host": f"changed-{name}.example.org"}}
     path, merge_patch = tenants_path(ROOT, name), "application/merge-patch+json"
 
     def is_changed() -> bool:
