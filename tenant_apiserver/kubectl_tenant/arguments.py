@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from registry.names import canonical_host, host_errors
+
 COMMANDS = ("tree", "explain", "who-can-see", "quota", "hosts", "diff", "ui", "preflight")
 SUBJECTS = ("tenant", "host", "route", "namespace", "user")
 _LAST_PORT = 65535
 OUTPUTS = ("wide", "json", "yaml")
-_OF_KUBECTL = ("context", "kubeconfig", "cluster", "user", "as", "token", "server")
+_OF_KUBECTL = ("context", "kubeconfig", "cluster", "user", "as", "as-uid", "token", "server")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -43,6 +45,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         return argparse.Namespace(command="preflight", rest=list(arguments[1:]))
     found = parser.parse_args(list(arguments))
     found.flags = [f"--{name}={value}" for name in _OF_KUBECTL if (value := getattr(found, f"kubectl_{name}"))]
+    found.flags += [f"--as-group={group}" for group in found.as_group]
     if found.command == "explain" and found.subject in ("host", "route", "namespace", "user") and not found.name:
         parser.error(f"explain {found.subject} needs a name")
     if found.command == "explain" and (problem := _wrong_name(found.subject, found.name)):
@@ -60,6 +63,8 @@ def _wrong_name(subject: str, name: str) -> str:
     """The fault in the form of a name; empty if there is none."""
     if subject == "host" and any(each in name for each in "/:"):
         return f"explain host needs a hostname without scheme, port and path, such as shop.example.org, not {name}"
+    if subject == "host" and (problems := host_errors(canonical_host(name).removeprefix("*."))):
+        return f"{name} is not a DNS name: {problems[0]}"
     if subject == "route" and [bool(each) for each in name.split("/")] != [True, True]:
         return f"explain route needs NAMESPACE/NAME, not {name}"
     return ""
@@ -73,4 +78,5 @@ def _command(
     parser.add_argument("-o", "--output", choices=OUTPUTS, default="", help="the form of the output")
     for flag in _OF_KUBECTL:
         parser.add_argument(f"--{flag}", default="", dest=f"kubectl_{flag}", help="as kubectl's")
+    parser.add_argument("--as-group", action="append", default=[], help="as kubectl's; can be repeated")
     return parser

@@ -53,7 +53,7 @@ def _domain_facts(known: KnownHost) -> list[Fact]:
             Fact(
                 object=tenant_object(tenant, "status.host"),
                 status="True",
-                value=known.host,
+                value=known.host if known.host == tenant.host else f"{tenant.host} contains {known.host}",
                 rule="A tenant serves its domain and the names below it.",
                 link=_GATEWAYS,
             )

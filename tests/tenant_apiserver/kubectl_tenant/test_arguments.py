@@ -14,6 +14,8 @@ from tenant_apiserver.kubectl_tenant.arguments import parse
         ("host", "https://shop.example.org", "without scheme, port and path"),
         ("host", "shop.example.org:443", "without scheme, port and path"),
         ("host", "shop.example.org/cart", "without scheme, port and path"),
+        ("host", "bad host", "bad host is not a DNS name"),
+        ("host", "x_.example.org", "x_.example.org is not a DNS name"),
         ("route", "web", "explain route needs NAMESPACE/NAME, not web"),
         ("route", "tenant-alice/", "explain route needs NAMESPACE/NAME"),
         ("route", "a/b/c", "explain route needs NAMESPACE/NAME"),
@@ -40,3 +42,10 @@ def test_a_name_of_a_wrong_form_is_refused_before_a_request(
 )
 def test_other_names_pass(subject: str, name: str) -> None:
     assert parse(["explain", subject, name]).name == name
+
+
+def test_flags_of_kubectl_are_passed_to_it() -> None:
+    """As for `kubectl --as`, a user can have several groups."""
+    command = ["tree", "--context=other", "--as=joe", "--as-group=a", "--as-group", "b", "--as-uid=7"]
+    assert parse(command).flags == ["--context=other", "--as=joe", "--as-uid=7", "--as-group=a", "--as-group=b"]
+    assert parse(["hosts"]).flags == []
