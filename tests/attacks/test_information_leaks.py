@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 import ssl
-import statistics
-import time
 from collections.abc import Iterator
-from contextlib import closing
 
 import pytest
 
@@ -16,17 +13,11 @@ from tests.e2e.support.admission.policies import Policies
 from tests.e2e.support.applying import APPLY, MERGE, configuration
 from tests.e2e.support.clusters.cluster import PATIENCE, ROOT, E2eCluster, tenants_path
 from tests.e2e.support.clusters.processes import wait_until
+from tests.e2e.support.http.durations import measure_until_equal, take_equally_long
 from tests.e2e.support.http.https_client import Client, Response
 from tests.e2e.support.tenants import Object, Tenants, manifest
 from tests.e2e.support.visibility import NAMESPACES, TABLE
 
-SAMPLES, MOST_ROUNDS = 150, 5
-
-
-# the deciles of equal requests may differ this much on a busy machine; a lookup in the store or in the cluster, which
-# would tell the two apart, takes a multiple
-RELATIVE_TOLERANCE = 0.35
-TOLERANCE_SECONDS = 0.0005
 PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 APPLY_QUERY = {"fieldManager": "attacker", "force": "true"}
 
@@ -40,35 +31,6 @@ def is_same_answer(one: Response, other: Response, name: str, other_name: str) -
 def _head(answer: Response) -> dict[str, str]:
     varying = ("audit-id", "date", "content-length")
     return {key.lower(): value for key, value in answer.headers.items() if key.lower() not in varying}
-
-
-class Durations:
-    """The durations of requests to some paths, sent alternately over one connection so that other work on the machine
-    affects all paths equally."""
-
-    def __init__(self, client: Client, method: str, *paths: str) -> None:
-        self._client = client
-        self._method = method
-        self._seconds = {path: list[float]() for path in paths}
-
-    def measure(self) -> None:
-        with closing(self._client.connect()) as connection:
-            for number in range(10 + SAMPLES):
-                for path, durations in self._seconds.items():
-                    started = time.perf_counter()
-                    connection.request(self._method, path, headers=self._client.headers)
-                    connection.getresponse().read()
-                    if number >= 10:
-                        durations.append(time.perf_counter() - started)
-
-    @property
-    def lowest_decile(self) -> list[float]:
-        """For each path, how long an undisturbed request takes: other work only adds to a duration."""
-        return [statistics.quantiles(each, n=10)[0] for each in self._seconds.values()]
-
-
-def take_equally_long(one: float, other: float) -> bool:
-    return abs(one - other) <= max(RELATIVE_TOLERANCE * min(one, other), TOLERANCE_SECONDS)
 
 
 def missing_name(unique: str) -> str:
@@ -162,12 +124,8 @@ def test_hidden_and_missing_objects_take_equally_long(alice: TenantAdmin, bob: T
     for method, hidden, missing, _ in hidden_and_missing_paths(bob, unique):
         if method != "GET":
             continue
-        durations = Durations(alice.client, method, hidden, missing)
-        for _ in range(MOST_ROUNDS):
-            durations.measure()
-            if take_equally_long(*durations.lowest_decile):
-                break
-        assert take_equally_long(*durations.lowest_decile), (hidden, missing, durations.lowest_decile)
+        durations = measure_until_equal(alice.client, method, hidden, missing)
+        assert take_equally_long(*durations), (hidden, missing, durations)
 
 
 @pytest.mark.lasting("bob")

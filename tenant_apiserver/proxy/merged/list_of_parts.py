@@ -10,7 +10,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
 
-from apiserver.meta.errors import BadRequest, InternalError, StatusError
+from apiserver.meta.errors import BadRequest, Expired, InternalError, StatusError
 from apiserver.meta.resource import Object
 from apiserver.request.query_numbers import parse_int64
 from apiserver.request.request_info import Query
@@ -67,8 +67,11 @@ class ListOfParts:
 
     async def read(self) -> Object | None:
         """The merged document, None if the cluster refuses every part. Raises the StatusError of a part that fails:
-        there are no partial lists."""
+        there are no partial lists. Raises Expired if no part is left of a list that goes on."""
         token = await self._read_parts()
+        if self._first is None and self._query.token is not None:
+            # the caller has lost them since: client-go lists again after a 410, and not after a 403
+            raise Expired("the namespaces in which the list goes on are no longer readable: list again")
         if self._first is None:
             return None
         metadata = {"resourceVersion": self.version}

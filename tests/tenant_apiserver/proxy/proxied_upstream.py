@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from weakref import WeakSet
 
-from aiohttp import ClientSession, ClientTimeout, TCPConnector
+from aiohttp import ClientResponse, ClientSession, ClientTimeout, TCPConnector, TraceConfig, TraceRequestEndParams
 
 from apiserver.authentication.authenticator import UnionAuthenticator
 from apiserver.authentication.x509 import CertificateVerifier, ClientCertificateAuthenticator, PeerCertificates
@@ -133,10 +134,23 @@ class RunningProxy:
 
     @asynccontextmanager
     async def session(self, pair: KeyPair | None = ALICE) -> AsyncIterator[ClientSession]:
-        """A client with a certificate of its own, alice's by default."""
+        """A client with a certificate of its own, alice's by default. Responses end with it, also those that a test
+        does not read to their ends: their connections would warn when they are collected, in a later test."""
+        responses = WeakSet[ClientResponse]()
+
+        async def note(session: ClientSession, context: object, end: TraceRequestEndParams) -> None:
+            responses.add(end.response)
+
+        trace = TraceConfig()
+        trace.on_request_end.append(note)
         connector = TCPConnector(ssl=self.tls(pair))
-        async with ClientSession(self.url, connector=connector, timeout=ClientTimeout(20)) as session:
-            yield session
+        timeout = ClientTimeout(20)
+        async with ClientSession(self.url, connector=connector, timeout=timeout, trace_configs=[trace]) as session:
+            try:
+                yield session
+            finally:
+                for response in list(responses):
+                    response.close()
 
     async def send(
         self, *lines: str, pair: KeyPair | None = ALICE
