@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from apiserver.meta import errors
+from apiserver.meta.errors import StatusError
 from apiserver.request.context import RequestContext
 from registry.application.release_backend import STALE_WARNING
 from registry.projection.feed import ProjectionFeed
+from registry.projection.storage import CheckReadable
 
 
-def readable(feed: ProjectionFeed, missing: Callable[[], str] = lambda: "") -> Callable[[RequestContext], None]:
+class ClusterFeed(Protocol):
+    """`cluster_error` is the reason why the cluster cannot be watched, or None."""
+
+    cluster_error: StatusError | None
+
+
+def warns_if_stale(feed: ClusterFeed) -> CheckReadable:
+    """The check of what is always served once it has been read."""
+
+    def check(context: RequestContext) -> None:
+        if feed.cluster_error is not None:
+            context.warn(STALE_WARNING)
+
+    return check
+
+
+def readable(feed: ProjectionFeed, missing: Callable[[], str] = lambda: "") -> CheckReadable:
     """The check of a projection. `missing` names what has to be installed, if anything.
 
     A kind that is not installed, or that the server may not read, is an empty list with a warning: after an error,

@@ -1,4 +1,4 @@
-"""The read-only REST storage of a projection. Lists and watches have the objects that the caller may see."""
+"""The read-only REST storages of what is watched: lists and watches have the objects that the caller may see."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ CheckReadable = Callable[[RequestContext], None]
 can be read at present."""
 
 
-class ReadOnlyProjection(rest.Getter, rest.Lister, rest.Watcher):
+class VisibleCollection(rest.Lister, rest.Watcher):
+    """Lists and watches of a cache."""
+
     def __init__(self, *, cache: WatchCache, visibility: VisibilitySource, check: CheckReadable) -> None:
         self._cache = cache
         self._visibility = visibility
@@ -28,14 +30,6 @@ class ReadOnlyProjection(rest.Getter, rest.Lister, rest.Watcher):
     def resource(self) -> Resource:
         return self._cache.resource
 
-    async def get(self, context: RequestContext, key: Key, *, at_least: int = 0) -> CachedObject:
-        errors.require_path_segment(key.name)
-        self._check(context)
-        found = await self._cache.get(key, at_least=at_least)
-        if found is None:
-            raise errors.NotFound(self.resource.group_resource, key.name)
-        return found
-
     async def list(self, context: RequestContext, namespace: str, options: ListOptions) -> Page:
         self._check(context)
         user_visibility = await self._visibility.for_user(context.user)
@@ -44,3 +38,15 @@ class ReadOnlyProjection(rest.Getter, rest.Lister, rest.Watcher):
     async def watch(self, context: RequestContext, namespace: str, options: WatchOptions) -> CacheWatcher:
         self._check(context)
         return await self._cache.watch(namespace, options, visibility=await self._visibility.for_user(context.user))
+
+
+class ReadOnlyProjection(VisibleCollection, rest.Getter):
+    """A user who is authorized to get an object gets it."""
+
+    async def get(self, context: RequestContext, key: Key, *, at_least: int = 0) -> CachedObject:
+        errors.require_path_segment(key.name)
+        self._check(context)
+        found = await self._cache.get(key, at_least=at_least)
+        if found is None:
+            raise errors.NotFound(self.resource.group_resource, key.name)
+        return found

@@ -10,24 +10,19 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from admission.chain import Chain
-from apiserver import rest
 from apiserver.authorization.authorizer import Authorizer
-from apiserver.endpoints.installer import install_group_version
 from apiserver.meta.errors import ServiceUnavailable
-from apiserver.meta.resource import Resource
 from apiserver.request.context import Handler, RequestContext
-from apiserver.request.options import ListOptions, WatchOptions
-from apiserver.storage.pagination import Page
-from apiserver.storage.visibility import VisibilitySource
-from apiserver.storage.watch_cache import CacheWatcher, WatchCache
-from registry.application.release_backend import STALE_WARNING
+from apiserver.storage.watch_cache import WatchCache
 from registry.cluster.informer import Informer
 from registry.cluster.interface import PERSISTENTVOLUMES, ClusterClient
 from registry.persistentvolume.convert import claimed_volume_resource
 from registry.persistentvolume.watch_feed import ClaimedVolumeFeed
+from registry.projection.readable import warns_if_stale
+from registry.projection.storage import VisibleCollection
 from registry.visibility.visible_objects import VisibilityCriterion
 from tenant_apiserver.process import Process, Task, run_after_listed
+from tenant_apiserver.proxy.own_endpoint import own_endpoint
 from tenant_apiserver.wiring.visibility import RbacSources
 
 _CLAIMS: Final = VisibilityCriterion("", "persistentvolumeclaims")
@@ -44,17 +39,9 @@ class ClaimedVolumes:
         self._feed = ClaimedVolumeFeed(self._cache)
         self._informer = Informer(cluster, PERSISTENTVOLUMES, store_objects=False)
         self._informer.add_handler(self._feed)
-        storage = _Storage(self._cache, self._feed, self._visibility)
-        installed = install_group_version(
-            group="",
-            version="v1",
-            storages={PERSISTENTVOLUMES.plural: storage},
-            admission=Chain(()),
-            authorizer=authorizer,
-            metrics=process.metrics,
-            shutdown=process.stages.shutdown,
-        )
-        self._endpoint = installed.endpoints[PERSISTENTVOLUMES.plural]
+        check = warns_if_stale(self._feed)
+        storage = VisibleCollection(cache=self._cache, visibility=self._visibility, check=check)
+        self._endpoint = own_endpoint(storage, process, authorizer)
 
     @property
     def tasks(self) -> Mapping[str, Task]:
@@ -73,27 +60,3 @@ class ClaimedVolumes:
         if not self._cache.ready and self._feed.cluster_error is not None:
             raise ServiceUnavailable(f"the cluster does not let the proxy {info.verb} {info.resource}")
         return self._endpoint.handler(info)
-
-
-class _Storage(rest.Lister, rest.Watcher):
-    def __init__(self, cache: WatchCache, feed: ClaimedVolumeFeed, visibility: VisibilitySource) -> None:
-        self._cache = cache
-        self._feed = feed
-        self._visibility = visibility
-
-    @property
-    def resource(self) -> Resource:
-        return self._cache.resource
-
-    async def list(self, context: RequestContext, namespace: str, options: ListOptions) -> Page:
-        self._warn(context)
-        visibility = await self._visibility.for_user(context.user)
-        return await self._cache.list("", options, visible=visibility.visible)
-
-    async def watch(self, context: RequestContext, namespace: str, options: WatchOptions) -> CacheWatcher:
-        self._warn(context)
-        return await self._cache.watch("", options, visibility=await self._visibility.for_user(context.user))
-
-    def _warn(self, context: RequestContext) -> None:
-        if self._feed.cluster_error is not None:
-            context.warn(STALE_WARNING)

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from admission.chain import Chain
 from apiserver.authorization.authorizer import Authorizer
-from apiserver.endpoints.installer import install_group_version
 from apiserver.meta.resource import Key
 from apiserver.request.context import Handler, RequestContext
 from apiserver.storage.watch_cache import WatchCache
@@ -21,6 +19,7 @@ from registry.tenantnamespace.convert import to_visible_namespace, visible_names
 from registry.tenantnamespace.storage import TenantNamespaces
 from registry.tenantnamespace.watch_feed import TenantNamespaceFeed
 from tenant_apiserver.process import Process, Task, run_after_listed
+from tenant_apiserver.proxy.own_endpoint import own_endpoint
 from tenant_apiserver.wiring.visibility import RbacSources, visibility_from
 
 
@@ -35,16 +34,7 @@ class NamespaceLists:
         self._namespaces = Informer(cluster, NAMESPACES, store_objects=False)
         self._namespaces.add_handler(feed)
         storage = TenantNamespaces(cache=self._cache, feed=feed, visibility=self._visibility.namespaces)
-        installed = install_group_version(
-            group="",
-            version="v1",
-            storages={NAMESPACES.plural: storage},
-            admission=Chain(()),
-            authorizer=authorizer,
-            metrics=process.metrics,
-            shutdown=process.stages.shutdown,
-        )
-        self._endpoint = installed.endpoints[NAMESPACES.plural]
+        self._endpoint = own_endpoint(storage, process, authorizer)
 
     @property
     def informers(self) -> tuple[Informer, ...]:

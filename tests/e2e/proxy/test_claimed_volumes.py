@@ -41,7 +41,7 @@ class Volumes:
         spec: Object = {
             "capacity": {"storage": "1Gi"},
             "accessModes": ["ReadWriteOnce"],
-            "hostPath": {"path": f"/tmp/{name}"},
+            "hostPath": {"path": f"/mnt/volumes/{name}"},
             "storageClassName": "manual",
         }
         if claim_namespace:
