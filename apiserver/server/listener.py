@@ -184,14 +184,14 @@ async def serve_until_stopped(listener: Listener, stages: ShutdownStages, *, sto
 def stop_on_signals(stop: asyncio.Event) -> Iterator[None]:
     """Let SIGTERM and SIGINT set `stop`. After the context they are ignored: the process is exiting, and another signal
     must not kill it before it has exited cleanly."""
+    # not loop.add_signal_handler: its removal restores the default, and a signal before SIG_IGN would kill the process
     loop = asyncio.get_running_loop()
     for each in _SIGNALS:
-        loop.add_signal_handler(each, stop.set)
+        signal.signal(each, lambda *_: loop.call_soon_threadsafe(stop.set))
     try:
         yield
     finally:
         for each in _SIGNALS:
-            loop.remove_signal_handler(each)
             signal.signal(each, signal.SIG_IGN)
 
 
