@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 
 import orjson
 
@@ -25,6 +26,8 @@ _SILENT_SECONDS = 3.0
 _POLL_SECONDS = 0.02
 _ATTEMPTS = 20
 _TIMEOUT_SECONDS = 10.0
+_OPENING_SECONDS = 600.0
+_RETRY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +68,7 @@ class FanOut:
             more={
                 "delivered": len(found) / (len(sent) * watchers.listening),
                 "cut": watchers.cut,
+                "opening_s": watchers.opening_seconds,
                 "late_ms": sent.late * 1000,
                 "growth_mib": memory - memory_before,
                 "rss_mib": memory,
@@ -138,6 +142,7 @@ class RecordingWatchers:
         self._count = 0
         self._opening = asyncio.Semaphore(_OPENING)
         self._connections: list[Connection] = []
+        self.opening_seconds = 0.0
         self.listening = 0
         self.cut = 0
         """Number of watches that the server ended."""
@@ -150,7 +155,9 @@ class RecordingWatchers:
         path = f"{side.collection}?watch=true&timeoutSeconds=3600&resourceVersion={page['metadata']['resourceVersion']}"
         tasks: list[asyncio.Task[None]] = []
         try:
+            start = time.perf_counter()
             opened = await asyncio.gather(*(watchers._open(path) for _ in range(count)))
+            watchers.opening_seconds = time.perf_counter() - start
             stalled = count // 100
             for connection in opened[:stalled]:
                 connection.stop_reading()
@@ -179,11 +186,19 @@ class RecordingWatchers:
         return frames
 
     async def _open(self, path: str) -> Connection:
-        async with self._opening:
-            connection = await self._side.user.connect()
-            self._connections.append(connection)
-            await connection.watch(path)
-        return connection
+        async with self._opening, asyncio.timeout(_OPENING_SECONDS):
+            while True:
+                connection = await self._side.user.connect()
+                self._connections.append(connection)
+                try:
+                    await connection.watch(path)
+                except UnexpectedStatus as error:
+                    if error.status != HTTPStatus.TOO_MANY_REQUESTS:
+                        raise
+                    # as clients do; cozystack-api answers it for most of 1,000 watches
+                    await asyncio.sleep(_RETRY_SECONDS)
+                else:
+                    return connection
 
     async def _listen(self, connection: Connection) -> None:
         # a watch that is cut off in the middle of a frame counts as ended too

@@ -126,7 +126,7 @@ def format_row(row: Row) -> str:
     return " ".join(cells)
 
 
-_EXTRA_COLUMNS = ("delivered", "cut", "growth_mib", "rss_mib", "late_ms")
+_EXTRA_COLUMNS = ("delivered", "cut", "opening_s", "growth_mib", "rss_mib", "late_ms")
 HEAD = (
     f"{'':<22} {'ms a call (turns)':>24} {'p99 ms':>9} {'a second':>8} {'KiB':>9} {'x first, time':>20} "
     f"{'x first, its CPU':>20} {'client':>8}  CPU ms a call, by process"

@@ -87,12 +87,13 @@ class FirstListAfterStart:
     size: int
 
     async def turn(self, side: Side, number: int) -> Mapping[str, Measurement]:
-        if side.restart is None:
+        if side.stop is None or side.start is None:
             return {}
-        await side.restart()
+        await side.stop()
+        await side.start()
         async with load.connected(side.user, 1) as (connection,):
             with measure_cost(side) as cost:
-                answer = await _first(connection, side.collection)
+                answer = await first_list(connection, side.collection)
         _expect(_length(orjson.loads(answer.decompressed())) >= self.size, "the list is incomplete")
         measured = Measurement(
             seconds=[cost.wall],
@@ -195,7 +196,8 @@ async def _get(connection: Connection, number: int, *, side: Side, names: int, a
     answers.append(await connection.fetch("GET", f"{side.collection}/{objects.name('b', number % names)}"))
 
 
-async def _first(connection: Connection, path: str) -> ResponseBody:
+async def first_list(connection: Connection, path: str) -> ResponseBody:
+    """A LIST of a server that has just started. Raises TimeoutError after a minute."""
     async with asyncio.timeout(_TIMEOUT_SECONDS):
         while True:
             try:

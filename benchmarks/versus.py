@@ -25,6 +25,7 @@ from benchmarks.fanout import FanOut
 from benchmarks.figures import Row
 from benchmarks.measurements import Measurement
 from benchmarks.reads import FORMS, FilteredLists, FirstListAfterStart, Gets, Lists, PagedLists, repetitions
+from benchmarks.starts import Starts
 from benchmarks.targets.comparison import AGGREGATED, CUSTOM, DIRECT, ServerComparison
 from benchmarks.targets.cozystack_api import CozystackApi
 from benchmarks.targets.external_server import ExternalServer, ResourceName
@@ -66,7 +67,7 @@ def _fan_outs(arguments: argparse.Namespace, size: int) -> Sequence[Workload]:
 # All other workloads are measured only at the last size.
 _AT_EVERY_SIZE = "list"
 # A kube-apiserver takes long to start: measured only on request.
-_COLD = "cold"
+_COLD, _START = "cold", "start"
 _WORKLOADS: dict[str, WorkloadFactory] = {
     _AT_EVERY_SIZE: _lists,
     "page": lambda arguments, size: [PagedLists(size=size, times=min(3, repetitions(size)))],
@@ -74,6 +75,7 @@ _WORKLOADS: dict[str, WorkloadFactory] = {
     "get": lambda arguments, size: [Gets(size=size, clients=clients) for clients in _GET_CLIENTS],
     "watch": _fan_outs,
     _COLD: lambda arguments, size: [FirstListAfterStart(size=size)],
+    _START: lambda arguments, size: [Starts(size=size)],
     # last: two sides are one server, which has more objects than the others afterwards
     "write": lambda arguments, size: [Writes(writers=each, times=min(_WRITES, size)) for each in arguments.writers],
 }
@@ -144,8 +146,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--only",
         type=parse_names,
-        default=[name for name in _WORKLOADS if name != _COLD],
-        help=f"of {','.join(_WORKLOADS)}; {_COLD} is left out unless it is named",
+        default=[name for name in _WORKLOADS if name not in (_COLD, _START)],
+        help=f"of {','.join(_WORKLOADS)}; {_COLD} and {_START} are left out unless they are named",
     )
     parser.add_argument("--watchers", type=parse_integers, default=[1, 100, 1000])
     parser.add_argument("--writers", type=parse_integers, default=list(_WRITERS), help="clients that write at a time")
@@ -157,6 +159,11 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--namespace", default=NAMESPACE)
     parser.add_argument("--pids", type=parse_integers, default=[], help="its processes, if they run on this machine")
     parser.add_argument("--cozystack-api", metavar="PROGRAM", type=Path, help="Cozystack's own server, on our cluster")
+    parser.add_argument(
+        "--watch-cache",
+        action="store_true",
+        help="kube-apiserver has its watch cache beside cozystack-api, too: needs etcd 3.5.13 or later",
+    )
     parser.add_argument("--definition", type=Path, help="the file with its ApplicationDefinition of Tenants")
     parser.add_argument("--json", type=Path)
     parsed = parser.parse_args(arguments)
@@ -166,8 +173,6 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         parser.error("--cozystack-api needs --definition and a kube-apiserver")
     if unknown := set(parsed.only) - set(_WORKLOADS):
         parser.error(f"--only: {', '.join(sorted(unknown))}")
-    if parsed.unreconciled and "watch" in parsed.only:
-        parser.error("--unreconciled is for reads and writes, not for watch")
     if parsed.sides is None:
         parsed.sides = [DIRECT, AGGREGATED, CUSTOM] if parsed.cluster == "kube" else [DIRECT]
     return parsed
@@ -205,6 +210,7 @@ async def main(arguments: argparse.Namespace) -> None:
             external=_external_server(arguments),
             peer=_cozystack_api(arguments),
             reconciled=not arguments.unreconciled,
+            watch_cache=arguments.watch_cache or not arguments.cozystack_api,
         )
         async with running as comparison:
             print(comparison.title, machine(), f"{arguments.turns} turns", flush=True)

@@ -54,18 +54,19 @@ class ServerComparison:
         external: ExternalServer | None,
         peer: CozystackApi | None,
         reconciled: bool,
+        watch_cache: bool,
     ) -> AsyncIterator[ServerComparison]:
         """`chosen` are sides of our own. Unless `reconciled`, our controllers do not reconcile the created objects.
-        Raises ValueError for a side that the target does not have."""
+        `watch_cache` is that of the kube-apiserver: cozystack-api's watches fail at it beside etcd before
+        3.5.13. Raises ValueError for a side that the target does not have."""
         controllers = _CONTROLLERS if reconciled else _ROOT_ONLY
         async with AsyncExitStack() as stack:
             target: KubeTarget | StandaloneTarget
-            if peer is None:
-                target = await stack.enter_async_context(target_type.running(directory, controllers=controllers))
-            else:
-                # beside etcd before 3.5.13, its watches fail at a kube-apiserver's cache
-                kube = KubeTarget.running(directory, controllers=controllers, watch_cache=False)
+            if target_type is KubeTarget:
+                kube = KubeTarget.running(directory, controllers=controllers, watch_cache=watch_cache)
                 target = await stack.enter_async_context(kube)
+            else:
+                target = await stack.enter_async_context(target_type.running(directory, controllers=controllers))
             await target.grant(custom_resource.rule())
             comparison = cls(target, await _sample(target, reconciled=reconciled), reconciled=reconciled)
             for name in chosen:
@@ -111,8 +112,10 @@ class ServerComparison:
         return await (self._aggregated(target) if name == AGGREGATED else self._custom(target))
 
     def _direct(self, target: KubeTarget | StandaloneTarget) -> Side:
-        async def restart() -> None:
+        async def stop() -> None:
             await target.server.stop()
+
+        async def start() -> None:
             await target.start()
             await target.ready()
 
@@ -124,7 +127,8 @@ class ServerComparison:
             prefix="x",
             serving=lambda: {"serve" if isinstance(target, KubeTarget) else "standalone": target.server},
             dependencies=lambda: target.cluster_processes if isinstance(target, KubeTarget) else {},
-            restart=restart,
+            stop=stop,
+            start=start,
         )
 
     async def _aggregated(self, target: KubeTarget) -> Side:
@@ -160,7 +164,8 @@ class ServerComparison:
             prefix="z",
             serving=lambda: {"kube-apiserver": target.cluster_processes["kube-apiserver"]},
             dependencies=lambda: {"etcd": target.cluster_processes["etcd"]},
-            restart=target.restart_cluster,
+            stop=target.stop_apiserver,
+            start=target.start_apiserver,
         )
 
     def _custom_object(self, name: str) -> Object:

@@ -43,21 +43,32 @@ class CozystackApi:
         definition = yaml.safe_load(await asyncio.to_thread(self.definition.read_text))
         await target.admin.call("POST", _DEFINITIONS, definition)
         ca, port = certificates.make_ca("bench-cozystack-api"), free_port()
-        child = await self._start(target, directory, ca, port)
+        user = Endpoint(f"https://127.0.0.1:{port}", user_tls(directory, target.ca, ca.certificate, USER))
+        children: list[ChildProcess] = []
+
+        async def start() -> None:
+            children.append(await self._start(target, directory, ca, port))
+            await _serves_tenants(user, children[-1])
+
+        async def stop() -> None:
+            await children[-1].kill()
+
         try:
-            user = Endpoint(f"https://127.0.0.1:{port}", user_tls(directory, target.ca, ca.certificate, USER))
-            await _serves_tenants(user, child)
+            await start()
             yield Side(
                 title=TITLE,
                 user=user,
                 collection=COLLECTION,
                 make=objects.tenant,
                 prefix="w",
-                serving=lambda: {TITLE: child},
+                serving=lambda: {TITLE: children[-1]},
                 dependencies=lambda: target.cluster_processes,
+                stop=stop,
+                start=start,
             )
         finally:
-            await child.kill()
+            if children:
+                await children[-1].kill()
 
     async def _start(self, target: KubeTarget, directory: Path, ca: certificates.KeyPair, port: int) -> ChildProcess:
         serving = certificates.make_serving(ca, ["127.0.0.1"])

@@ -135,10 +135,12 @@ class KubeTarget(Target):
         """Waits until the kube-apiserver forwards requests to our server."""
         await wait_until("the APIServices", self._is_available, seconds=_START_SECONDS, child=self.server)
 
-    async def restart_cluster(self) -> None:
-        """Restarts the kube-apiserver on the same etcd and waits until it is ready. It is killed: on SIGTERM it would
-        first wait up to a minute for its clients."""
+    async def stop_apiserver(self) -> None:
+        """Kills the kube-apiserver: on SIGTERM it would first wait up to a minute for its clients."""
         await self.cluster_processes["kube-apiserver"].kill()
+
+    async def start_apiserver(self) -> None:
+        """Starts the kube-apiserver on the same etcd and waits until it is ready."""
         await self._run("kube-apiserver", self._flags)
         await wait_until(
             "kube-apiserver", self._answers, seconds=_START_SECONDS, child=self.cluster_processes["kube-apiserver"]
@@ -163,10 +165,7 @@ class KubeTarget(Target):
         }
         await self._run("etcd", flags)
         self._flags = self._apiserver_flags(etcd)
-        await self._run("kube-apiserver", self._flags)
-        await wait_until(
-            "kube-apiserver", self._answers, seconds=_START_SECONDS, child=self.cluster_processes["kube-apiserver"]
-        )
+        await self.start_apiserver()
         self.title = f"serve beside kube-apiserver {(await self.admin.call('GET', '/version'))['gitVersion']}"
 
     async def _answers(self) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from benchmarks.client import Endpoint
 from benchmarks.objects import Object
@@ -26,8 +26,8 @@ Processes = Callable[[], Mapping[str, ObservedProcess]]
 class Side:
     """`collection` is the path of a resource in one namespace, `make` returns the body that creates an object in it.
     `serving` are the processes that answer, `dependencies` those that they call; both are empty for a remote server.
-    Only this side creates objects whose names start with `prefix`. `restart` restarts the server and waits until it is
-    ready."""
+    Only this side creates objects whose names start with `prefix`. `stop` and `start` are those of a server that can
+    be restarted; `start` waits until it is ready."""
 
     title: str
     user: Endpoint
@@ -36,10 +36,15 @@ class Side:
     prefix: str
     serving: Processes = dict
     dependencies: Processes = dict
-    restart: Callable[[], Awaitable[None]] | None = None
+    stop: Callable[[], Awaitable[None]] | None = None
+    start: Callable[[], Awaitable[None]] | None = None
 
     def processes(self) -> Mapping[str, ObservedProcess]:
         return {**self.serving(), **self.dependencies()}
+
+    def without_serving(self) -> Side:
+        """The same side while its server is stopped."""
+        return replace(self, serving=dict)
 
     async def wait_until_idle(self) -> None:
         """Waits until the processes of this side are idle."""

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from apiserver.storage.event_history import HistoryLimits
 from registry.application.convert import ReleaseDefaults
 from tenant_apiserver import __version__
-from tenant_apiserver.options.flag import Flag, attribute_of, variable_of
+from tenant_apiserver.options.flag import Flag, attribute_of, unrecognized, variable_of
 from tenant_apiserver.options.flag_values import (
     CONTROLLERS,
     address,
@@ -315,7 +315,7 @@ def parse_command_line(arguments: Sequence[str], environment: Mapping[str, str])
     _, options, flags = _COMMANDS[name]
     prog = f"tenant-apiserver {name}"
     if unknown:
-        _fail(prog, f"unrecognized arguments: {' '.join(unknown)}")
+        _fail(prog, unrecognized(unknown, flags))
     values = {flag.field: _value(prog, flag, parsed, environment) for flag in flags}
     if "what" in parsed:
         values["what"] = parsed["what"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,14 @@ class Flag:
     def names(self) -> Sequence[str]:
         """The current name, then the deprecated one if there is any."""
         return (self.name, self.deprecated_name) if self.deprecated_name else (self.name,)
+
+
+def unrecognized(arguments: Sequence[str], flags: Sequence[Flag]) -> str:
+    """The problem with arguments that no flag is called, with the flag that is most like the first of them."""
+    problem = f"unrecognized arguments: {' '.join(arguments)}"
+    names = [name for flag in flags for name in flag.names]
+    nearest = difflib.get_close_matches(arguments[0].partition("=")[0], names, n=1)
+    return f"{problem}; did you mean {nearest[0]}?" if nearest else problem
 
 
 def variable_of(name: str) -> str:

@@ -39,7 +39,8 @@ class ProxySettings:
 
 
 def load_proxy_settings(path: Path | None) -> ProxySettings:
-    """The settings of a file, or the defaults without one. Raises ValueError with one line."""
+    """The settings of a file, or the defaults without one. Raises ValueError with one line that does not name the file:
+    the flag has its name."""
     if path is None:
         return ProxySettings()
     try:
@@ -48,9 +49,7 @@ def load_proxy_settings(path: Path | None) -> ProxySettings:
             raise ValueError("; ".join(duplicates))
         return parse_proxy_settings(document)
     except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}") from error
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise ValueError(error.strerror) from error
 
 
 def parse_proxy_settings(document: object) -> ProxySettings:
@@ -115,5 +114,5 @@ def _mapping(value: object, key: str, known: Collection[str]) -> Mapping[str, An
     if not isinstance(value, dict):
         raise ValueError(f"{key} must be a mapping")
     if unknown := sorted(set(map(str, value)) - set(known)):
-        raise ValueError(f"{key} has unknown keys: {', '.join(unknown)}")
+        raise ValueError(f"{key} has unknown keys: {', '.join(unknown)}; known are {', '.join(sorted(known))}")
     return value

@@ -107,7 +107,14 @@ def test_controllers_selects_all_none_or_some(text: str, chosen: tuple[str, ...]
         pytest.param(["--watch-history-size", "64MB"], {}, "must be a number of bytes", id="size of another unit"),
         pytest.param(["--watch-history-size", "0"], {}, "must be a number of bytes", id="size of nothing"),
         pytest.param(["--cluster-outage-tolerance", "5"], {}, "must be a duration", id="duration without unit"),
-        pytest.param(["--secure-por", "1"], {}, "unrecognized arguments", id="abbreviated flag"),
+        pytest.param(
+            ["--secure-por", "1"],
+            {},
+            "unrecognized arguments: --secure-por 1; did you mean --secure-port?",
+            id="abbreviated flag",
+        ),
+        pytest.param(["--secure-por=1"], {}, "--secure-por=1; did you mean --secure-port?", id="flag with a value"),
+        pytest.param(["--colour"], {}, "unrecognized arguments: --colour\n", id="a flag like none"),
         pytest.param(
             ["--requestheader-allowed-names", "a"], {}, "needs --requestheader-client-ca-file", id="names without a CA"
         ),

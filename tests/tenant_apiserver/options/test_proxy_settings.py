@@ -28,7 +28,10 @@ def test_without_a_file_or_with_an_empty_one_no_kind_is_merged(tmp_path: Path) -
     ("text", "message"),
     [
         ("[]", "the file must be a mapping"),
-        ("namespaced: []", "the file has unknown keys: namespaced"),
+        (
+            "namespaced: []",
+            "the file has unknown keys: namespaced; known are clusterKinds, namespacedKinds, persistentVolumesByClaim",
+        ),
         ("namespacedKinds: pods", "namespacedKinds must be a list"),
         ("namespacedKinds: [pods, 1]", "namespacedKinds[1] must be a plural name and its group"),
         ("namespacedKinds: [apps/deployments]", "namespacedKinds[0] must be a plural name and its group"),
@@ -46,5 +49,5 @@ def test_without_a_file_or_with_an_empty_one_no_kind_is_merged(tmp_path: Path) -
 def test_a_wrong_file_is_refused_with_its_key(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(text)
-    with pytest.raises(ValueError, match=re.escape(f"{file}: ") + ".*" + re.escape(message)):
+    with pytest.raises(ValueError, match="^(?!.*config.yaml).*" + re.escape(message)):
         load_proxy_settings(file)

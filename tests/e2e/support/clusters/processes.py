@@ -78,6 +78,10 @@ class Process:
     def restart_after_kill(self) -> None:
         """As `restart`, but with SIGKILL: a kube-apiserver that is told to stop waits a minute for its watches."""
         self.kill()
+        self.start_again()
+
+    def start_again(self) -> None:
+        """Starts a process that has ended."""
         self._child = self._start()
 
     def kill(self) -> None:
