@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 import uvloop
+import yaml
 
 from benchmarks import measurements
 from benchmarks.__main__ import machine
@@ -24,6 +25,7 @@ from benchmarks.cluster_option import add_cluster_option
 from benchmarks.fanout import FanOut
 from benchmarks.figures import Row
 from benchmarks.measurements import Measurement
+from benchmarks.objects import Object
 from benchmarks.reads import FORMS, FilteredLists, FirstListAfterStart, Gets, Lists, PagedLists, repetitions
 from benchmarks.starts import Starts
 from benchmarks.targets.comparison import AGGREGATED, CUSTOM, DIRECT, ServerComparison
@@ -165,12 +167,20 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         help="kube-apiserver has its watch cache beside cozystack-api, too: needs etcd 3.5.13 or later",
     )
     parser.add_argument("--definition", type=Path, help="the file with its ApplicationDefinition of Tenants")
+    parser.add_argument(
+        "--applications",
+        metavar="FILE",
+        type=Path,
+        help="compare objects of this ApplicationDefinition instead of Tenants",
+    )
     parser.add_argument("--json", type=Path)
     parsed = parser.parse_args(arguments)
     if parsed.against and not (parsed.kubeconfig and parsed.resource):
         parser.error("--against needs --kubeconfig and --resource")
     if parsed.cozystack_api and (parsed.cluster != "kube" or not parsed.definition):
         parser.error("--cozystack-api needs --definition and a kube-apiserver")
+    if parsed.applications and CUSTOM in (parsed.sides or [CUSTOM]):
+        parser.error(f"--applications needs --sides without {CUSTOM}, which are those of Tenants")
     if unknown := set(parsed.only) - set(_WORKLOADS):
         parser.error(f"--only: {', '.join(sorted(unknown))}")
     if parsed.sides is None:
@@ -196,6 +206,10 @@ def _cozystack_api(arguments: argparse.Namespace) -> CozystackApi | None:
     return CozystackApi(program=arguments.cozystack_api, definition=arguments.definition)
 
 
+def _applications(arguments: argparse.Namespace) -> Object | None:
+    return yaml.safe_load(arguments.applications.read_text()) if arguments.applications else None
+
+
 async def main(arguments: argparse.Namespace) -> None:
     # garbage is collected between turns
     gc.disable()
@@ -211,6 +225,7 @@ async def main(arguments: argparse.Namespace) -> None:
             peer=_cozystack_api(arguments),
             reconciled=not arguments.unreconciled,
             watch_cache=arguments.watch_cache or not arguments.cozystack_api,
+            applications=_applications(arguments),
         )
         async with running as comparison:
             print(comparison.title, machine(), f"{arguments.turns} turns", flush=True)

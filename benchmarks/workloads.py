@@ -15,6 +15,7 @@ import orjson
 from benchmarks import figures, load, objects
 from benchmarks.client import Connection
 from benchmarks.figures import Row
+from benchmarks.kinds import TENANT
 from benchmarks.livez_probe import LivezProbe
 from benchmarks.objects import COLLECTION, RELEASES, Object
 from benchmarks.targets.cluster_traffic import QUIET_SECONDS, read_traffic, wait_until_quiet
@@ -80,7 +81,7 @@ class TenantBenchmark:
         numbers = range(existing, total)
         async with self.measure(len(numbers)) as measured:
             start = time.perf_counter()
-            await load.parallel(target.cluster_user, seed_release, numbers, clients=_SEEDERS)
+            await load.parallel(target.cluster_user, TENANT.seed, numbers, clients=_SEEDERS)
             written = time.perf_counter() - start
             await wait_until_quiet(self.target.admin)
         seconds = round(time.perf_counter() - start - QUIET_SECONDS, 1)
@@ -203,14 +204,6 @@ class TenantBenchmark:
     def memory(self, size: int) -> Row:
         now, most = self.target.server.memory_mib()
         return figures.row(f"memory, {size} tenants", rss_mib=round(now), peak_mib=round(most))
-
-
-async def seed_release(connection: Connection, number: int) -> None:
-    name = objects.name("b", number)
-    await connection.call("POST", RELEASES, objects.release(name))
-    status = {"status": objects.release_status(name)}
-    path = f"{RELEASES}/tenant-{name}/status"
-    await connection.call("PATCH", path, status, content_type=_MERGE_PATCH)
 
 
 class _Lists:

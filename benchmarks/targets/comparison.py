@@ -12,15 +12,15 @@ from pathlib import Path
 from apiserver.meta.resource import Object
 from benchmarks import load, objects
 from benchmarks.client import Connection, UnexpectedStatus
-from benchmarks.objects import COLLECTION
+from benchmarks.kinds import TENANT, ComparedKind, application_kind
 from benchmarks.targets import custom_resource
-from benchmarks.targets.cozystack_api import CozystackApi
+from benchmarks.targets.cozystack_api import DEFINITIONS, CozystackApi
 from benchmarks.targets.external_server import ExternalServer
 from benchmarks.targets.kube import KubeTarget
 from benchmarks.targets.processes import wait_until
 from benchmarks.targets.sides import MERGE_PATCH, Side
 from benchmarks.targets.standalone import StandaloneTarget
-from benchmarks.workloads import seed_release
+from benchmarks.targets.target import TENANTS
 
 DIRECT, AGGREGATED, CUSTOM, AGAINST = "direct", "aggregated", "custom", "against"
 _CLIENTS = 16
@@ -29,14 +29,18 @@ _POLL_SECONDS = 1.0
 # written by helm-controller only
 _FLUX_CONDITION = "Released"
 _CONTROLLERS, _ROOT_ONLY = "*", "root-tenant"
+_EVERYTHING = {"apiGroups": [TENANTS], "verbs": ["*"]}
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 class ServerComparison:
     """`sides` are measured in this order; all others are compared with the first."""
 
-    def __init__(self, target: KubeTarget | StandaloneTarget, sample: Object, *, reconciled: bool) -> None:
+    def __init__(
+        self, target: KubeTarget | StandaloneTarget, sample: Object, kind: ComparedKind, *, reconciled: bool
+    ) -> None:
         self._target = target
+        self._kind = kind
         self._sample = sample
         self._by_controllers = reconciled
         self.title = target.title
@@ -55,10 +59,12 @@ class ServerComparison:
         peer: CozystackApi | None,
         reconciled: bool,
         watch_cache: bool,
+        applications: Object | None = None,
     ) -> AsyncIterator[ServerComparison]:
         """`chosen` are sides of our own. Unless `reconciled`, our controllers do not reconcile the created objects.
         `watch_cache` is that of the kube-apiserver: cozystack-api's watches fail at it beside etcd before
-        3.5.13. Raises ValueError for a side that the target does not have."""
+        3.5.13. `applications` is the ApplicationDefinition of the
+        objects, instead of Tenants. Raises ValueError for a side that the target does not have."""
         controllers = _CONTROLLERS if reconciled else _ROOT_ONLY
         async with AsyncExitStack() as stack:
             target: KubeTarget | StandaloneTarget
@@ -67,21 +73,24 @@ class ServerComparison:
                 target = await stack.enter_async_context(kube)
             else:
                 target = await stack.enter_async_context(target_type.running(directory, controllers=controllers))
-            await target.grant(custom_resource.rule())
-            comparison = cls(target, await _sample(target, reconciled=reconciled), reconciled=reconciled)
+            kind = TENANT if applications is None else await _define(target, applications)
+            await target.grant(custom_resource.rule(), {**_EVERYTHING, "resources": [kind.plural]})
+            comparison = cls(target, await _sample(target, kind, reconciled=reconciled), kind, reconciled=reconciled)
             for name in chosen:
                 comparison.sides.append(await comparison._build_own_side(name))
             if external is not None:
                 comparison.sides.append(await external.side(comparison._sample))
             if peer is not None and isinstance(target, KubeTarget):
-                comparison.sides.append(await stack.enter_async_context(peer.running(target, directory)))
+                comparison.sides.append(await stack.enter_async_context(peer.running(target, directory, kind)))
             yield comparison
 
     async def seed(self, existing: int, total: int) -> None:
         """Creates the objects numbered `existing` to `total` in every server, and waits until ours are reconciled."""
         numbers = range(existing, total)
         # the first object exists already: it is the sample
-        await load.parallel(self._target.cluster_user, seed_release, range(max(1, existing), total), clients=_CLIENTS)
+        await load.parallel(
+            self._target.cluster_user, self._kind.seed, range(max(1, existing), total), clients=_CLIENTS
+        )
         for side in self.sides:
             if side.title in (CUSTOM, AGAINST):
                 make = partial(self._make, side=side)
@@ -100,7 +109,7 @@ class ServerComparison:
             await wait()
 
     async def _reconciled(self) -> int:
-        items = (await self._target.user.call("GET", COLLECTION))["items"]
+        items = (await self._target.user.call("GET", self._kind.collection))["items"]
         return sum(is_reconciled(each, by_controllers=self._by_controllers) for each in items)
 
     async def _build_own_side(self, name: str) -> Side:
@@ -122,8 +131,8 @@ class ServerComparison:
         return Side(
             title=DIRECT,
             user=target.user,
-            collection=COLLECTION,
-            make=objects.tenant,
+            collection=self._kind.collection,
+            make=self._kind.make,
             prefix="x",
             serving=lambda: {"serve" if isinstance(target, KubeTarget) else "standalone": target.server},
             dependencies=lambda: target.cluster_processes if isinstance(target, KubeTarget) else {},
@@ -137,8 +146,8 @@ class ServerComparison:
         return Side(
             title=AGGREGATED,
             user=target.cluster_user,
-            collection=COLLECTION,
-            make=objects.tenant,
+            collection=self._kind.collection,
+            make=self._kind.make,
             prefix="y",
             serving=lambda: {"serve": target.server, "kube-apiserver": target.cluster_processes["kube-apiserver"]},
             dependencies=lambda: {"etcd": target.cluster_processes["etcd"]},
@@ -193,18 +202,22 @@ def is_reconciled(tenant: Object, *, by_controllers: bool) -> bool:
     return by_flux and (not by_controllers or status.get("observedGeneration", -1) >= tenant["metadata"]["generation"])
 
 
-async def _sample(target: KubeTarget | StandaloneTarget, *, reconciled: bool) -> Object:
-    """Creates the first of the seeded Tenants and returns it as we serve it, reconciled."""
+async def _define(target: KubeTarget | StandaloneTarget, definition: Object) -> ComparedKind:
+    return application_kind(await target.admin.call("POST", DEFINITIONS, definition))
+
+
+async def _sample(target: KubeTarget | StandaloneTarget, kind: ComparedKind, *, reconciled: bool) -> Object:
+    """Creates the first of the seeded objects and returns it as we serve it, reconciled."""
     name = objects.name("b", 0)
-    await load.parallel(target.cluster_user, seed_release, range(1), clients=1)
+    await load.parallel(target.cluster_user, kind.seed, range(1), clients=1)
     found: dict[str, Object] = {}
 
     async def is_complete() -> bool:
         try:
-            found[name] = await target.user.call("GET", f"{COLLECTION}/{name}")
+            found[name] = await target.user.call("GET", f"{kind.collection}/{name}")
         except UnexpectedStatus:
             return False
         return is_reconciled(found[name], by_controllers=reconciled)
 
-    await wait_until("the first tenant", is_complete, seconds=60, child=target.server)
+    await wait_until("the first object", is_complete, seconds=60, child=target.server)
     return found[name]

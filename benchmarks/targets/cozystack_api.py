@@ -16,16 +16,15 @@ from pathlib import Path
 import yaml
 
 from apiserver.tls import certificates
-from benchmarks import objects
 from benchmarks.client import Endpoint, UnexpectedStatus
-from benchmarks.objects import COLLECTION
+from benchmarks.kinds import ComparedKind
 from benchmarks.targets.kube import KubeTarget
 from benchmarks.targets.processes import ChildProcess, free_port, wait_until
 from benchmarks.targets.sides import Side
 from benchmarks.targets.target import USER, user_tls
 
 TITLE = "cozystack-api"
-_DEFINITIONS = "/apis/cozystack.io/v1alpha1/applicationdefinitions"
+DEFINITIONS = "/apis/cozystack.io/v1alpha1/applicationdefinitions"
 _START_SECONDS = 120.0
 
 
@@ -37,18 +36,18 @@ class CozystackApi:
     definition: Path
 
     @asynccontextmanager
-    async def running(self, target: KubeTarget, directory: Path) -> AsyncIterator[Side]:
+    async def running(self, target: KubeTarget, directory: Path, kind: ComparedKind) -> AsyncIterator[Side]:
         """Starts the server beside `target`, until the context ends. It runs as a cluster administrator. Raises
-        TimeoutError if it does not serve Tenants."""
+        TimeoutError if it does not serve the kind."""
         definition = yaml.safe_load(await asyncio.to_thread(self.definition.read_text))
-        await target.admin.call("POST", _DEFINITIONS, definition)
+        await target.admin.call("POST", DEFINITIONS, definition)
         ca, port = certificates.make_ca("bench-cozystack-api"), free_port()
         user = Endpoint(f"https://127.0.0.1:{port}", user_tls(directory, target.ca, ca.certificate, USER))
         children: list[ChildProcess] = []
 
         async def start() -> None:
             children.append(await self._start(target, directory, ca, port))
-            await _serves_tenants(user, children[-1])
+            await _serves(kind, user, children[-1])
 
         async def stop() -> None:
             await children[-1].kill()
@@ -58,8 +57,8 @@ class CozystackApi:
             yield Side(
                 title=TITLE,
                 user=user,
-                collection=COLLECTION,
-                make=objects.tenant,
+                collection=kind.collection,
+                make=kind.make,
                 prefix="w",
                 serving=lambda: {TITLE: children[-1]},
                 dependencies=lambda: target.cluster_processes,
@@ -91,10 +90,10 @@ class CozystackApi:
         return await ChildProcess.start(command, directory / "cozystack-api.log", environment=environment)
 
 
-async def _serves_tenants(user: Endpoint, child: ChildProcess) -> None:
+async def _serves(kind: ComparedKind, user: Endpoint, child: ChildProcess) -> None:
     async def served() -> bool:
         try:
-            await user.call("GET", COLLECTION)
+            await user.call("GET", kind.collection)
         except UnexpectedStatus:
             return False
         return True
