@@ -19,13 +19,12 @@ from apiserver.authorization.subject_access_review import SubjectAccessReviewAut
 from apiserver.request.context import Handler, RequestContext
 from apiserver.server.listener import listen
 from apiserver.tls.certificates import KeyPair, make_client
-from apiserver.tls.openssl_tls import OpenSslServerTls
 from registry.cluster.interface import SUBJECT_ACCESS_REVIEWS_PATH
 from registry.cluster.kubernetes_asyncio_shim import Configuration
 from registry.cluster.upstream import UpstreamClient
 from tenant_apiserver.options.command_line import parse_command_line
 from tenant_apiserver.options.proxy import ProxyOptions
-from tenant_apiserver.process import Process
+from tenant_apiserver.process import TLS_TRANSPORTS, Process
 from tenant_apiserver.proxy.chain import ProxyParts, proxy_application
 from tenant_apiserver.proxy.forward import OwnAnswer
 from tests.apiserver.server.https_listener import ALICE, CA, CLIENT_CA, SERVING, client_tls
@@ -187,8 +186,9 @@ async def proxied_upstream(
     own_answer: OwnAnswer = _no_answer,
     base_path: str = "",
     over_tls: bool = False,
+    transport: str = "openssl",
 ) -> AsyncIterator[RunningProxy]:
-    """`over_tls` is how the proxy reaches the upstream."""
+    """`over_tls` is how the proxy reaches the upstream, `transport` its own --tls-transport."""
     upstream = RecordingUpstream()
     server = await asyncio.start_server(
         upstream.accept, "127.0.0.1", 0, ssl=_upstream_tls(directory) if over_tls else None
@@ -214,7 +214,7 @@ async def proxied_upstream(
         own_answer=own_answer,
         audit=None,
     )
-    tls = OpenSslServerTls(SERVING, CLIENT_CA.certificate)
+    tls = TLS_TRANSPORTS[transport](SERVING, CLIENT_CA.certificate)
     listener = await listen(proxy_application(parts, options), tls=tls, host="127.0.0.1", port=0, grace=0.4)
     try:
         yield RunningProxy(upstream, listener.port, directory)

@@ -37,9 +37,10 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Upgrade = tuple[str, ...]
 
 
-@pytest.fixture
-async def proxy(tmp_path: Path) -> AsyncIterator[RunningProxy]:
-    async with proxied_upstream(tmp_path, over_tls=True) as running:
+@pytest.fixture(params=["openssl", "asyncio"])
+async def proxy(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RunningProxy]:
+    """With both of --tls-transport."""
+    async with proxied_upstream(tmp_path, over_tls=True, transport=request.param) as running:
         yield running
 
 
@@ -111,6 +112,26 @@ async def test_all_that_the_client_sent_before_it_ended_its_side_reaches_the_clu
         writer.write(CONTENT)
         writer.close()
         assert await arrived == CONTENT
+
+
+async def test_a_client_may_be_gone_before_the_cluster_reads(proxy: RunningProxy) -> None:
+    gone = asyncio.Event()
+    arrived: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    async def read_late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await gone.wait()
+        arrived.set_result(await reader.read())
+        writer.close()
+
+    proxy.upstream.on_connection = switching(read_late)
+    async with upgraded(proxy) as (_reader, writer):
+        writer.write(CONTENT[:MIB])
+        writer.close()
+        # what it has sent is on its way, and so is its end
+        for _ in range(2000):
+            await asyncio.sleep(0)
+        gone.set()
+        assert await arrived == CONTENT[:MIB]
 
 
 async def test_all_that_the_cluster_sent_before_it_ended_its_side_reaches_the_client(proxy: RunningProxy) -> None:
