@@ -3,7 +3,7 @@ HelmReleases, as Flux leaves them in the cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,11 +11,10 @@ from admission.cel.library.regex import matches
 from benchmarks import objects
 from benchmarks.client import Connection
 from benchmarks.objects import RELEASES, Object, slot
+from benchmarks.targets.sides import MERGE_PATCH
 from benchmarks.targets.target import NAMESPACE, TENANTS
 from registry.application.convert import ReleaseDefaults, to_new_release
 from registry.application.definition import ApplicationDefinition, parse_definition
-
-_MERGE_PATCH = "application/merge-patch+json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +29,11 @@ class ComparedKind:
     def collection(self) -> str:
         return f"/apis/{TENANTS}/v1alpha1/namespaces/{NAMESPACE}/{self.plural}"
 
+    @property
+    def rule(self) -> Mapping[str, Sequence[str]]:
+        """The RBAC rule that lets a user do everything with the objects."""
+        return {"apiGroups": [TENANTS], "resources": [self.plural], "verbs": ["*"]}
+
     async def seed(self, connection: Connection, number: int) -> None:
         """Writes the HelmRelease of an object and its status, as the other server and Flux would."""
         name = objects.name("b", number)
@@ -37,7 +41,7 @@ class ComparedKind:
         await connection.call("POST", RELEASES, release)
         path = f"{RELEASES}/{release['metadata']['name']}/status"
         status = {"status": objects.release_status(name)}
-        await connection.call("PATCH", path, status, content_type=_MERGE_PATCH)
+        await connection.call("PATCH", path, status, content_type=MERGE_PATCH)
 
 
 TENANT = ComparedKind(plural="tenants", make=objects.tenant, release=objects.release)

@@ -1,4 +1,4 @@
-"""LIST in every form, paged, filtered and after a start; GET. Bodies are parsed only after the measurement."""
+"""LIST in every form, paged and filtered; GET. Bodies are parsed only after the measurement."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from functools import partial
 import orjson
 
 from benchmarks import load, objects
-from benchmarks.client import Connection, ResponseBody, UnexpectedStatus
+from benchmarks.client import Connection, ResponseBody
 from benchmarks.measurements import Measurement
 from benchmarks.targets.sides import MERGE_PATCH, Side, measure_cost
 
@@ -27,8 +27,6 @@ _NAMES = 200
 _PAGE = 500
 _CHURN_SECONDS = 0.02
 _SLOT = "07"
-_RETRY_SECONDS = 0.01
-_TIMEOUT_SECONDS = 60.0
 
 
 def repetitions(size: int) -> int:
@@ -77,33 +75,6 @@ class FilteredLists:
             found = _length(orjson.loads(answer.decompressed()))
             _expect(found >= self.size // 100 if self.matches else not found, "the list is incomplete")
         return {f"LIST {'one in 100' if self.matches else 'none'} of {self.size}, labelSelector": measured}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstListAfterStart:
-    """The first LIST after a start, measured from the time at which the server is ready. It is retried until it
-    succeeds."""
-
-    size: int
-
-    async def turn(self, side: Side, number: int) -> Mapping[str, Measurement]:
-        if side.stop is None or side.start is None:
-            return {}
-        await side.stop()
-        await side.start()
-        async with load.connected(side.user, 1) as (connection,):
-            with measure_cost(side) as cost:
-                answer = await first_list(connection, side.collection)
-        _expect(_length(orjson.loads(answer.decompressed())) >= self.size, "the list is incomplete")
-        measured = Measurement(
-            seconds=[cost.wall],
-            wall=cost.wall,
-            serving=cost.serving,
-            cpu=cost.cpu,
-            client=cost.client,
-            received=len(answer.content),
-        )
-        return {f"LIST {self.size}, JSON, the first after a start": measured}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,19 +165,6 @@ async def repeated(
 
 async def _get(connection: Connection, number: int, *, side: Side, names: int, answers: list[ResponseBody]) -> None:
     answers.append(await connection.fetch("GET", f"{side.collection}/{objects.name('b', number % names)}"))
-
-
-async def first_list(connection: Connection, path: str) -> ResponseBody:
-    """A LIST of a server that has just started. Raises TimeoutError after a minute."""
-    async with asyncio.timeout(_TIMEOUT_SECONDS):
-        while True:
-            try:
-                return await connection.fetch("GET", path)
-            except UnexpectedStatus as error:
-                # the server is ready, but does not serve this resource yet
-                if error.status not in (404, 429, 503):
-                    raise
-            await asyncio.sleep(_RETRY_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
 
@@ -26,7 +27,7 @@ from benchmarks.fanout import FanOut
 from benchmarks.figures import Row
 from benchmarks.measurements import Measurement
 from benchmarks.objects import Object
-from benchmarks.reads import FORMS, FilteredLists, FirstListAfterStart, Gets, Lists, PagedLists, repetitions
+from benchmarks.reads import FORMS, FilteredLists, Gets, Lists, PagedLists, repetitions
 from benchmarks.starts import Starts
 from benchmarks.targets.comparison import AGGREGATED, CUSTOM, DIRECT, ServerComparison
 from benchmarks.targets.cozystack_api import CozystackApi
@@ -37,7 +38,7 @@ from benchmarks.targets.standalone import StandaloneTarget
 from benchmarks.targets.target import NAMESPACE
 from benchmarks.writes import Writes
 
-_TARGET_TYPES: dict[str, type[KubeTarget | StandaloneTarget]] = {"kube": KubeTarget, "embedded": StandaloneTarget}
+_CONTROLLERS, _ROOT_ONLY = "*", "root-tenant"
 _GET_CLIENTS = (1, 16, 128)
 _WRITERS = (1, 8, 16)
 _WRITES = 96
@@ -69,15 +70,14 @@ def _fan_outs(arguments: argparse.Namespace, size: int) -> Sequence[Workload]:
 # All other workloads are measured only at the last size.
 _AT_EVERY_SIZE = "list"
 # A kube-apiserver takes long to start: measured only on request.
-_COLD, _START = "cold", "start"
+_COLD = "cold"
 _WORKLOADS: dict[str, WorkloadFactory] = {
     _AT_EVERY_SIZE: _lists,
     "page": lambda arguments, size: [PagedLists(size=size, times=min(3, repetitions(size)))],
     "filter": lambda arguments, size: [FilteredLists(size=size, times=10, matches=each) for each in (True, False)],
     "get": lambda arguments, size: [Gets(size=size, clients=clients) for clients in _GET_CLIENTS],
     "watch": _fan_outs,
-    _COLD: lambda arguments, size: [FirstListAfterStart(size=size)],
-    _START: lambda arguments, size: [Starts(size=size)],
+    _COLD: lambda arguments, size: [Starts(size=size)],
     # last: two sides are one server, which has more objects than the others afterwards
     "write": lambda arguments, size: [Writes(writers=each, times=min(_WRITES, size)) for each in arguments.writers],
 }
@@ -136,7 +136,7 @@ def parse_names(text: str) -> Sequence[str]:
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.versus")
-    add_cluster_option(parser, choices=_TARGET_TYPES, default="kube")
+    add_cluster_option(parser, choices=("kube", "embedded"), default="kube")
     parser.add_argument(
         "--sides", type=parse_names, help=f"of {DIRECT},{AGGREGATED},{CUSTOM}; on the embedded cluster {DIRECT}"
     )
@@ -148,8 +148,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--only",
         type=parse_names,
-        default=[name for name in _WORKLOADS if name not in (_COLD, _START)],
-        help=f"of {','.join(_WORKLOADS)}; {_COLD} and {_START} are left out unless they are named",
+        default=[name for name in _WORKLOADS if name != _COLD],
+        help=f"of {','.join(_WORKLOADS)}; {_COLD} is left out unless it is named",
     )
     parser.add_argument("--watchers", type=parse_integers, default=[1, 100, 1000])
     parser.add_argument("--writers", type=parse_integers, default=list(_WRITERS), help="clients that write at a time")
@@ -206,6 +206,17 @@ def _cozystack_api(arguments: argparse.Namespace) -> CozystackApi | None:
     return CozystackApi(program=arguments.cozystack_api, definition=arguments.definition)
 
 
+def _cluster(
+    arguments: argparse.Namespace, directory: Path
+) -> AbstractAsyncContextManager[KubeTarget | StandaloneTarget]:
+    controllers = _ROOT_ONLY if arguments.unreconciled else _CONTROLLERS
+    if arguments.cluster == "embedded":
+        return StandaloneTarget.running(directory, controllers=controllers)
+    # beside etcd before 3.5.13, cozystack-api's watches fail at a kube-apiserver's cache
+    watch_cache = arguments.watch_cache or not arguments.cozystack_api
+    return KubeTarget.running(directory, controllers=controllers, watch_cache=watch_cache)
+
+
 def _applications(arguments: argparse.Namespace) -> Object | None:
     return yaml.safe_load(arguments.applications.read_text()) if arguments.applications else None
 
@@ -219,12 +230,11 @@ async def main(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         running = ServerComparison.running(
             Path(scratch),
-            target_type=_TARGET_TYPES[arguments.cluster],
+            cluster=_cluster(arguments, Path(scratch)),
             chosen=arguments.sides,
             external=_external_server(arguments),
             peer=_cozystack_api(arguments),
             reconciled=not arguments.unreconciled,
-            watch_cache=arguments.watch_cache or not arguments.cozystack_api,
             applications=_applications(arguments),
         )
         async with running as comparison:

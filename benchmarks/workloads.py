@@ -19,6 +19,7 @@ from benchmarks.kinds import TENANT
 from benchmarks.livez_probe import LivezProbe
 from benchmarks.objects import COLLECTION, RELEASES, Object
 from benchmarks.targets.cluster_traffic import QUIET_SECONDS, read_traffic, wait_until_quiet
+from benchmarks.targets.sides import MERGE_PATCH
 from benchmarks.targets.target import Target
 from benchmarks.watcher_group import WatcherGroup
 
@@ -36,7 +37,6 @@ _BLOCKS = 4
 # After this time the server has returned the memory of its start to the system.
 _MEMORY_RETURN_SECONDS = 35.0
 _SEEDERS = 16
-_MERGE_PATCH = "application/merge-patch+json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +245,7 @@ async def _create_release(connection: Connection, number: int) -> None:
 async def _update(connection: Connection, number: int) -> None:
     patch = {"metadata": {"labels": {"changed": str(number)}}}
     path = f"{COLLECTION}/{objects.name('c', number % _CHANGED)}"
-    orjson.loads(await connection.call("PATCH", path, patch, content_type=_MERGE_PATCH))
+    orjson.loads(await connection.call("PATCH", path, patch, content_type=MERGE_PATCH))
 
 
 async def _time_delivery(group: WatcherGroup, connection: Connection, value: str) -> float:
@@ -253,7 +253,7 @@ async def _time_delivery(group: WatcherGroup, connection: Connection, value: str
 
     async def annotate() -> None:
         patch = {"metadata": {"annotations": {"bench": value}}}
-        await connection.call("PATCH", f"{COLLECTION}/{objects.name('b', 0)}", patch, content_type=_MERGE_PATCH)
+        await connection.call("PATCH", f"{COLLECTION}/{objects.name('b', 0)}", patch, content_type=MERGE_PATCH)
 
     def is_annotated(frame: Object) -> bool:
         return bool(frame["object"]["metadata"].get("annotations", {}).get("bench") == value)
@@ -264,4 +264,4 @@ async def _time_delivery(group: WatcherGroup, connection: Connection, value: str
 async def _update_release(connection: Connection, number: int) -> None:
     patch = {"metadata": {"labels": {"apps.cozystack.io-changed": str(number)}}}
     path = f"{RELEASES}/tenant-{objects.name('h', number % _CHANGED)}"
-    orjson.loads(await connection.call("PATCH", path, patch, content_type=_MERGE_PATCH))
+    orjson.loads(await connection.call("PATCH", path, patch, content_type=MERGE_PATCH))

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from types import FrameType
 from typing import Final
 
 from aiohttp import web
@@ -186,8 +187,12 @@ def stop_on_signals(stop: asyncio.Event) -> Iterator[None]:
     must not kill it before it has exited cleanly."""
     # not loop.add_signal_handler: its removal restores the default, and a signal before SIG_IGN would kill the process
     loop = asyncio.get_running_loop()
+
+    def request_stop(number: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(stop.set)
+
     for each in _SIGNALS:
-        signal.signal(each, lambda *_: loop.call_soon_threadsafe(stop.set))
+        signal.signal(each, request_stop)
     try:
         yield
     finally:

@@ -14,6 +14,7 @@ from benchmarks import load
 from benchmarks.client import Connection
 from benchmarks.features.applications import definition, releases, report
 from benchmarks.objects import Object
+from benchmarks.targets.sides import MERGE_PATCH
 from benchmarks.targets.standalone import StandaloneTarget
 from benchmarks.watcher_group import WatcherGroup
 
@@ -25,7 +26,6 @@ _WATCHERS = 100
 _SETTLED_SECONDS = 10.0
 _DEFINITIONS = "/apis/cozystack.io/v1alpha1/applicationdefinitions"
 _GROUP_VERSION = "/apis/apps.cozystack.io/v1alpha1"
-_MERGE_PATCH = "application/merge-patch+json"
 
 
 async def measure(applications: int) -> None:
@@ -67,7 +67,7 @@ async def _measure_requests(target: StandaloneTarget, size: int) -> None:
 
     async def change(connection: Connection, number: int) -> None:
         patch = {"metadata": {"labels": {"turn": str(number)}}}
-        await connection.call("PATCH", one, patch, content_type=_MERGE_PATCH)
+        await connection.call("PATCH", one, patch, content_type=MERGE_PATCH)
 
     report("processor time of a GET", await _cost(target, get), "ms")
     report(f"processor time of a LIST of 500 of {size}", await _cost(target, page), "ms")

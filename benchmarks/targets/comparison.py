@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -18,9 +18,8 @@ from benchmarks.targets.cozystack_api import DEFINITIONS, CozystackApi
 from benchmarks.targets.external_server import ExternalServer
 from benchmarks.targets.kube import KubeTarget
 from benchmarks.targets.processes import wait_until
-from benchmarks.targets.sides import MERGE_PATCH, Side
+from benchmarks.targets.sides import MERGE_PATCH, Restart, Side
 from benchmarks.targets.standalone import StandaloneTarget
-from benchmarks.targets.target import TENANTS
 
 DIRECT, AGGREGATED, CUSTOM, AGAINST = "direct", "aggregated", "custom", "against"
 _CLIENTS = 16
@@ -28,8 +27,6 @@ _TIMEOUT_SECONDS = 3600.0
 _POLL_SECONDS = 1.0
 # written by helm-controller only
 _FLUX_CONDITION = "Released"
-_CONTROLLERS, _ROOT_ONLY = "*", "root-tenant"
-_EVERYTHING = {"apiGroups": [TENANTS], "verbs": ["*"]}
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -53,28 +50,20 @@ class ServerComparison:
         cls,
         directory: Path,
         *,
-        target_type: type[KubeTarget | StandaloneTarget],
+        cluster: AbstractAsyncContextManager[KubeTarget | StandaloneTarget],
         chosen: Sequence[str],
         external: ExternalServer | None,
         peer: CozystackApi | None,
         reconciled: bool,
-        watch_cache: bool,
         applications: Object | None = None,
     ) -> AsyncIterator[ServerComparison]:
-        """`chosen` are sides of our own. Unless `reconciled`, our controllers do not reconcile the created objects.
-        `watch_cache` is that of the kube-apiserver: cozystack-api's watches fail at it beside etcd before
-        3.5.13. `applications` is the ApplicationDefinition of the
-        objects, instead of Tenants. Raises ValueError for a side that the target does not have."""
-        controllers = _CONTROLLERS if reconciled else _ROOT_ONLY
+        """`chosen` are sides of our own. Unless `reconciled`, the controllers of `cluster` do not reconcile the created
+        objects. `applications` is the ApplicationDefinition of the objects, instead of Tenants. Raises ValueError for a
+        side that the target does not have."""
         async with AsyncExitStack() as stack:
-            target: KubeTarget | StandaloneTarget
-            if target_type is KubeTarget:
-                kube = KubeTarget.running(directory, controllers=controllers, watch_cache=watch_cache)
-                target = await stack.enter_async_context(kube)
-            else:
-                target = await stack.enter_async_context(target_type.running(directory, controllers=controllers))
+            target = await stack.enter_async_context(cluster)
             kind = TENANT if applications is None else await _define(target, applications)
-            await target.grant(custom_resource.rule(), {**_EVERYTHING, "resources": [kind.plural]})
+            await target.grant(custom_resource.rule(), kind.rule)
             comparison = cls(target, await _sample(target, kind, reconciled=reconciled), kind, reconciled=reconciled)
             for name in chosen:
                 comparison.sides.append(await comparison._build_own_side(name))
@@ -136,8 +125,7 @@ class ServerComparison:
             prefix="x",
             serving=lambda: {"serve" if isinstance(target, KubeTarget) else "standalone": target.server},
             dependencies=lambda: target.cluster_processes if isinstance(target, KubeTarget) else {},
-            stop=stop,
-            start=start,
+            restart=Restart(stop=stop, start=start),
         )
 
     async def _aggregated(self, target: KubeTarget) -> Side:
@@ -173,8 +161,7 @@ class ServerComparison:
             prefix="z",
             serving=lambda: {"kube-apiserver": target.cluster_processes["kube-apiserver"]},
             dependencies=lambda: {"etcd": target.cluster_processes["etcd"]},
-            stop=target.stop_apiserver,
-            start=target.start_apiserver,
+            restart=Restart(stop=target.stop_apiserver, start=target.start_apiserver),
         )
 
     def _custom_object(self, name: str) -> Object:

@@ -20,7 +20,7 @@ from benchmarks.client import Endpoint, UnexpectedStatus
 from benchmarks.kinds import ComparedKind
 from benchmarks.targets.kube import KubeTarget
 from benchmarks.targets.processes import ChildProcess, free_port, wait_until
-from benchmarks.targets.sides import Side
+from benchmarks.targets.sides import Restart, Side
 from benchmarks.targets.target import USER, user_tls
 
 TITLE = "cozystack-api"
@@ -62,8 +62,7 @@ class CozystackApi:
                 prefix="w",
                 serving=lambda: {TITLE: children[-1]},
                 dependencies=lambda: target.cluster_processes,
-                stop=stop,
-                start=start,
+                restart=Restart(stop=stop, start=start),
             )
         finally:
             if children:

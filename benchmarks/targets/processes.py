@@ -18,7 +18,7 @@ class ObservedProcess:
     """A process of this machine, started by us or not, observed through /proc."""
 
     def __init__(self, pid: int) -> None:
-        self._pid = pid
+        self.pid = pid
 
     def memory_mib(self) -> tuple[float, float]:
         """Returns the current and the peak resident memory."""
@@ -26,8 +26,8 @@ class ObservedProcess:
         return int(fields["VmRSS"].split()[0]) / 1024, int(fields["VmHWM"].split()[0]) / 1024
 
     def cpu_seconds(self) -> float:
-        """Returns the processor time of the current threads since they started. /proc/PID/stat is too coarse: it counts
-        in ticks of 10 ms."""
+        """Returns the processor time of the current threads since they started, 0 after the process has ended.
+        /proc/PID/stat is too coarse: it counts in ticks of 10 ms."""
         return sum(int(each.read_text().split()[0]) for each in self._proc("task").glob("*/schedstat")) / 1e9
 
     def starved_seconds(self) -> float:
@@ -35,7 +35,7 @@ class ObservedProcess:
         return int(self._proc("schedstat").read_text().split()[1]) / 1e9
 
     def _proc(self, name: str) -> Path:
-        return Path("/proc", str(self._pid), name)
+        return Path("/proc", str(self.pid), name)
 
 
 class ChildProcess(ObservedProcess):

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from benchmarks.client import Endpoint
 from benchmarks.objects import Object
@@ -23,11 +23,19 @@ Processes = Callable[[], Mapping[str, ObservedProcess]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    """`start` waits until the server is ready."""
+
+    stop: Callable[[], Awaitable[None]]
+    start: Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """`collection` is the path of a resource in one namespace, `make` returns the body that creates an object in it.
     `serving` are the processes that answer, `dependencies` those that they call; both are empty for a remote server.
-    Only this side creates objects whose names start with `prefix`. `stop` and `start` are those of a server that can
-    be restarted; `start` waits until it is ready."""
+    Only this side creates objects whose names start with `prefix`. `restart` is for a server that can be
+    restarted."""
 
     title: str
     user: Endpoint
@@ -36,15 +44,10 @@ class Side:
     prefix: str
     serving: Processes = dict
     dependencies: Processes = dict
-    stop: Callable[[], Awaitable[None]] | None = None
-    start: Callable[[], Awaitable[None]] | None = None
+    restart: Restart | None = None
 
     def processes(self) -> Mapping[str, ObservedProcess]:
         return {**self.serving(), **self.dependencies()}
-
-    def without_serving(self) -> Side:
-        """The same side while its server is stopped."""
-        return replace(self, serving=dict)
 
     async def wait_until_idle(self) -> None:
         """Waits until the processes of this side are idle."""
@@ -79,10 +82,13 @@ class Cost:
 
 @contextmanager
 def measure_cost(side: Side) -> Iterator[Cost]:
-    cost, processes = Cost(), side.processes()
-    before = {name: process.cpu_seconds() for name, process in processes.items()}
+    """All the processor time of a process that is started meanwhile counts."""
+    cost = Cost()
+    before = {process.pid: process.cpu_seconds() for process in side.processes().values()}
     start, client = time.perf_counter(), time.process_time()
     yield cost
     cost.wall, cost.client = time.perf_counter() - start, time.process_time() - client
-    cost.cpu = {name: process.cpu_seconds() - before[name] for name, process in processes.items()}
+    cost.cpu = {
+        name: process.cpu_seconds() - before.get(process.pid, 0.0) for name, process in side.processes().items()
+    }
     cost.serving = sum(cost.cpu[name] for name in side.serving())

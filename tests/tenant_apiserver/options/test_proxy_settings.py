@@ -30,7 +30,10 @@ def test_without_a_file_or_with_an_empty_one_no_kind_is_merged(tmp_path: Path) -
         ("[]", "the file must be a mapping"),
         (
             "namespaced: []",
-            "the file has unknown keys: namespaced; known are clusterKinds, namespacedKinds, persistentVolumesByClaim",
+            (
+                "the file has unknown keys: namespaced; "
+                "known are clusterKinds, namespacedKinds, persistentVolumesByClaim, selectedKinds"
+            ),
         ),
         ("namespacedKinds: pods", "namespacedKinds must be a list"),
         ("namespacedKinds: [pods, 1]", "namespacedKinds[1] must be a plural name and its group"),

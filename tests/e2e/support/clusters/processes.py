@@ -73,7 +73,7 @@ class Process:
     def restart(self) -> None:
         """Stops the process and starts it again."""
         self.stop()
-        self._child = self._start()
+        self.start_again()
 
     def restart_after_kill(self) -> None:
         """As `restart`, but with SIGKILL: a kube-apiserver that is told to stop waits a minute for its watches."""
