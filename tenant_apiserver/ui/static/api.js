@@ -66,10 +66,14 @@ export function patchTenant(namespace, name, patch, { dryRun = false, signal } =
   return request("PATCH", tenantPath(namespace, name), { query: writeQuery(dryRun), body: patch, type: MERGE_PATCH, signal });
 }
 
-/** @param {string} namespace @param {string} name @param {{dryRun?: boolean, uid?: string}} [options] */
+/**
+ * All options are in the body: Kubernetes ignores those in the query of a deletion that has a body, also `dryRun`.
+ * @param {string} namespace @param {string} name @param {{dryRun?: boolean, uid?: string}} [options]
+ */
 export function deleteTenant(namespace, name, { dryRun = false, uid } = {}) {
-  const body = { apiVersion: "v1", kind: "DeleteOptions", ...(uid ? { preconditions: { uid } } : {}) };
-  return request("DELETE", tenantPath(namespace, name), { query: dryRun ? { dryRun: "All" } : {}, body });
+  const options = { ...(dryRun ? { dryRun: ["All"] } : {}), ...(uid ? { preconditions: { uid } } : {}) };
+  const body = { apiVersion: "v1", kind: "DeleteOptions", ...options };
+  return request("DELETE", tenantPath(namespace, name), { body });
 }
 
 /**

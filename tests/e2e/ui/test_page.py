@@ -173,6 +173,25 @@ def test_a_tenant_with_children_is_not_deleted_and_one_without_is(
     page.wait_for_text("tenant-panel", "Choose a tenant")
 
 
+def test_a_tenant_stays_until_its_deletion_is_confirmed(
+    page: Chromium, tenants: Tenants, embedded: EmbeddedCluster
+) -> None:
+    """The dialog asks the server by a dry run as soon as it opens."""
+    name = tenants.create()["metadata"]["name"]
+    tenants.wait_until_settled(name)
+    show(page, name)
+    page.run(
+        "window.deletions = []; const send = window.fetch;"
+        "window.fetch = async (url, options) => { const answer = await send(url, options);"
+        "if (options?.method === 'DELETE') deletions.push(answer.status); return answer; }"
+    )
+    page.click("tenant-panel button", "Delete")
+    page.wait("the dry run is answered", "window.deletions.length > 0")
+    assert page.run("return window.deletions") == [200]
+    page.press(Keys.ESCAPE)
+    assert "deletionTimestamp" not in tenants.get(name)["metadata"]
+
+
 def test_markup_that_a_tenant_writes_stays_text(page: Chromium, tenants: Tenants, embedded: EmbeddedCluster) -> None:
     name = tenants.create()["metadata"]["name"]
     tenants.wait_until_settled(name)
