@@ -117,11 +117,17 @@ class E2eCluster(ABC):
         """The last lines of our server's log, empty if it is not a process of the test."""
         return "\n".join(each.tail() for each in self.processes[:1])
 
-    def start_kubectl(self, *arguments: str, as_user: str = "", groups: Sequence[str] = ()) -> Process:
+    def start_kubectl(
+        self,
+        *arguments: str,
+        as_user: str = "",
+        groups: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> Process:
         """Starts a kubectl that keeps running, such as `get -w`; the caller stops it."""
         log = self.directory / f"kubectl-{next(self._numbers)}.log"
         command = self._kubectl(self.identity(as_user, groups) if as_user else self.admin, arguments)
-        return Process(f"kubectl {arguments[0]}", command, log=log, environment=self._environment(None))
+        return Process(f"kubectl {arguments[0]}", command, log=log, environment=self._environment(environment))
 
     def wait_until(self, what: str, check: Callable[[], T | None], *, seconds: float = PATIENCE) -> T:
         """Returns the first true result of `check`. Raises WaitTimeout with the output of the processes."""

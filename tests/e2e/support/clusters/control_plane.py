@@ -121,6 +121,15 @@ class ControlPlane:
         """A certificate of the front-proxy CA; kube-apiserver allows only the name FRONT_PROXY."""
         return certificates.make_client(self._proxy_ca, name)
 
+    def kubelet_files(self, directory: Path) -> tuple[Path, Path, Path]:
+        """Writes a serving certificate for a kubelet at 127.0.0.1 and its key. Returns their files, and that of the CA
+        of its clients."""
+        pair = certificates.make_serving(self._ca, ["127.0.0.1"])
+        certificate, key = directory / "kubelet.crt", directory / "kubelet.key"
+        certificate.write_bytes(pair.certificate)
+        key.write_bytes(pair.key)
+        return certificate, key, self._file("ca.crt")
+
     def token_identity(self, user: str, token: str) -> Identity:
         directory = self._directory / "tokens" / user.replace(":", "_")
         return credentials.with_token(directory, user, server=self.url, ca=self._file("ca.crt"), token=token)
@@ -197,6 +206,9 @@ class ControlPlane:
                 "--requestheader-extra-headers-prefix": "X-Remote-Extra-",
                 "--proxy-client-cert-file": file("front-proxy.crt"),
                 "--proxy-client-key-file": file("front-proxy.key"),
+                "--kubelet-client-certificate": file("kubelet-client.crt"),
+                "--kubelet-client-key": file("kubelet-client.key"),
+                "--kubelet-certificate-authority": file("ca.crt"),
                 "--audit-policy-file": file("audit-policy.yaml"),
                 "--audit-log-path": self.audit_log,
                 **({"--enable-admission-plugins": ",".join(plugins)} if (plugins := self._admission_plugins) else {}),
@@ -223,7 +235,14 @@ class ControlPlane:
 
     def _write_pki(self, proxy_ca: KeyPair) -> None:
         serving = certificates.make_serving(self._ca, ["127.0.0.1", "localhost", "kubernetes.default.svc"])
-        pairs = {"ca": self._ca, "front-proxy-ca": proxy_ca, "front-proxy": self.front_proxy, "apiserver": serving}
+        kubelet_client = certificates.make_client(self._ca, "kube-apiserver-kubelet-client")
+        pairs = {
+            "ca": self._ca,
+            "front-proxy-ca": proxy_ca,
+            "front-proxy": self.front_proxy,
+            "apiserver": serving,
+            "kubelet-client": kubelet_client,
+        }
         for name, pair in pairs.items():
             self._file(f"{name}.crt").write_bytes(pair.certificate)
             self._file(f"{name}.key").write_bytes(pair.key)

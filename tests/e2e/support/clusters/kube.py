@@ -122,6 +122,10 @@ class KubeCluster(E2eCluster):
         tls.load_cert_chain(self.admin.kubeconfig.with_suffix(".crt"), self.admin.kubeconfig.with_suffix(".key"))
         return Client(f"https://127.0.0.1:{port}", tls, {})
 
+    def kubelet_files(self, directory: Path) -> tuple[Path, Path, Path]:
+        """The certificate and the key of a kubelet at 127.0.0.1, and the CA of its clients."""
+        return self._control_plane.kubelet_files(directory)
+
     def account_of(self, name: str) -> Identity:
         """The credentials of a ServiceAccount in cozy-system."""
         token = self.kubectl("create", "token", name, "-n", "cozy-system", "--duration=24h").stdout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import yaml
@@ -66,15 +66,29 @@ class TenantProxy:
         return Client(self.url, tls, {})
 
     def kubectl(
-        self, *arguments: str, user: str, groups: Sequence[str] = (), status: int | None = 0
+        self,
+        *arguments: str,
+        user: str,
+        groups: Sequence[str] = (),
+        input: str = "",
+        status: int | None = 0,
+        environment: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Runs the real kubectl through the proxy as this user."""
-        return self._cluster.kubectl(*self._options, *arguments, as_user=user, groups=groups, status=status)
+        return self._cluster.kubectl(
+            *self._options,
+            *arguments,
+            as_user=user,
+            groups=groups,
+            input=input,
+            status=status,
+            environment=environment,
+        )
 
-    def start_kubectl(self, *arguments: str, user: str) -> Process:
+    def start_kubectl(self, *arguments: str, user: str, environment: Mapping[str, str] | None = None) -> Process:
         """Starts a kubectl that keeps running; the caller stops it."""
         command, *others = arguments
-        return self._cluster.start_kubectl(command, *self._options, *others, as_user=user)
+        return self._cluster.start_kubectl(command, *self._options, *others, as_user=user, environment=environment)
 
     @property
     def _options(self) -> Sequence[str]:
