@@ -44,7 +44,7 @@ from apiserver.tls.server_context import ServerTls
 from controller.platform.sources import PlatformSources
 from controller.publishing.guard import PublishingGuard
 from controller.tenant.root import ROOT
-from registry.cluster.informer import Informer
+from registry.cluster.informer import Informer, wait_until_answered
 from registry.names import GROUP, ROOT_NAMESPACE, VERSION
 from registry.tenantnamespace import convert as kind
 from tenant_apiserver import __version__
@@ -56,7 +56,6 @@ from tenant_apiserver.wiring.projections import ProjectionApi
 from tenant_apiserver.wiring.tenant_api import TenantApi
 
 TITLE = "Tenant API"
-_VISIBILITY_TIMEOUT_SECONDS = 2.0
 _LATE_HANDLERS_TIMEOUT_SECONDS = 10.0
 TLS_TRANSPORTS: Final[Mapping[str, type[ServerTls]]] = {"openssl": OpenSslServerTls, "asyncio": AsyncioServerTls}
 """The implementations that `--tls-transport` selects from."""
@@ -195,8 +194,9 @@ def _task_name(informer: Informer) -> str:
 
 
 async def run_after_listed(first: Sequence[Informer], informer: Informer) -> None:
-    """Waits for a limited time: a server that may not list roles still serves administrators."""
-    await _wait_for_all((each.listed for each in first), _VISIBILITY_TIMEOUT_SECONDS)
+    """Runs `informer` once the `first` ones are listed, or cannot be: a server that may not list roles still serves
+    administrators."""
+    await wait_until_answered(first)
     await informer.run()
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from apiserver.cooperative import Yielder
@@ -30,6 +30,8 @@ _GONE = 410
 # kube-apiserver does not have the version yet: etcd was restored from an older backup.
 _VERSION_TOO_LARGE = "ResourceVersionTooLarge"
 _LONGEST_RETRY_AFTER = 30
+# The time for which lists wait for those that come before them.
+_ANSWER_SECONDS = 60.0
 # A shorter watch is followed by a pause, to avoid a tight loop.
 _VERY_SHORT_SECONDS = 1.0
 
@@ -42,6 +44,9 @@ class Informer:
     when the first complete list has been received, `synced` when the handlers have processed it, and `late_synced` when
     the late handlers have processed it, too. `complete` is set like `synced`, but cleared while a new list is needed,
     because events were missed, and until the handlers have processed it.
+
+    `minimum_version` returns the version that the objects must at least be of. kube-apiserver's watch cache of a
+    resource that has not changed for long has an older one: it is then listed from etcd, which has the present one.
     """
 
     def __init__(
@@ -55,6 +60,7 @@ class Informer:
         store_objects: bool = True,
         transform: Callable[[Object], Object] = lambda obj: obj,
         keeps: Callable[[Object], object] | None = None,
+        minimum_version: Callable[[], int] = lambda: 0,
         backoff: Backoff | None = None,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
@@ -65,6 +71,7 @@ class Informer:
         self._store_objects = store_objects
         self._transform = transform
         self._keeps = keeps
+        self._minimum_version = minimum_version
         self._backoff = backoff or Backoff()
         self._sleep = sleep
         self._handlers: list[EventHandler] = []
@@ -78,7 +85,11 @@ class Informer:
         self._retry = asyncio.Event()
         self.heard_at: float | None = None
         """The monotonic time at which the cluster last sent a list, an event or a bookmark, in seconds."""
+        self.answered = asyncio.Event()
+        """Set once the cluster has answered with a list, or with an error."""
         self.listed = asyncio.Event()
+        self.first_version = 0
+        """The version of the first complete list, 0 until it has been received."""
         self.synced = asyncio.Event()
         self.complete = asyncio.Event()
         self.late_synced = asyncio.Event()
@@ -196,6 +207,7 @@ class Informer:
     def _set_cluster_error(self, error: StatusError | None) -> None:
         if error is None and self._cluster_error is None:
             return
+        self.answered.set()
         self._cluster_error = error
         for handler in (*self._handlers, *self._late_handlers):
             handler.set_cluster_error(error)
@@ -203,6 +215,12 @@ class Informer:
     async def _list(self) -> None:
         """Lists all objects, if possible from kube-apiserver's watch cache: a list from etcd is many times as
         expensive."""
+        encoded, rv = await self._encoded_list(self._list_from)
+        if rv < self._minimum_version():
+            encoded, rv = await self._encoded_list("")
+        await self._replace(encoded, rv)
+
+    async def _encoded_list(self, resource_version: str) -> tuple[Mapping[Key, bytes], int]:
         encoded: dict[Key, bytes] = {}
 
         def collect(item: Object) -> None:
@@ -210,9 +228,9 @@ class Informer:
                 encoded[key_of(item)] = encode_without_managed_fields(self._transform(self._with_type(item)))
 
         rv = await self._cluster.each_list_item(
-            self._resource, self._namespace, visit=collect, resource_version=self._list_from, **self._selectors
+            self._resource, self._namespace, visit=collect, resource_version=resource_version, **self._selectors
         )
-        await self._replace(encoded, int(rv))
+        return encoded, int(rv)
 
     def _with_type(self, item: Object) -> Object:
         """Adds apiVersion and kind, which items of a list may lack."""
@@ -221,6 +239,8 @@ class Informer:
     async def _replace(self, encoded: Mapping[Key, bytes], rv: int) -> None:
         items = EncodedObjects(tuple(encoded.values()))
         self.heard_at = time.monotonic()
+        self.first_version = self.first_version or rv
+        self.answered.set()
         self.listed.set()
         if self._store_objects:
             self.store.replace(encoded)
@@ -256,6 +276,10 @@ class Informer:
                         deadline.reschedule(None)
                         await self._replace(initial, int(event.object["metadata"]["resourceVersion"]))
                         initial = None
+                    if event.type == "BOOKMARK" and 0 < self._rv < self._minimum_version():
+                        self._watch_list = False
+                        self._start_over()
+                        return 0.0
         except TimeoutError:
             self._watch_list = False
             return 0.0
@@ -320,6 +344,15 @@ class Informer:
             self.store.remove(obj)
         else:
             self.store.put(obj)
+
+
+async def wait_until_answered(informers: Iterable[Informer]) -> None:
+    """Waits until each has been listed, or the cluster has answered with an error; for a limited time, because a
+    cluster may not answer at all."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            for informer in informers:
+                await informer.answered.wait()
 
 
 async def _nothing() -> None:

@@ -43,10 +43,17 @@ class InformerFactory:
     """Creates and runs informers, and looks for kinds. Those that are requested while it runs are started
     immediately."""
 
-    def __init__(self, cluster: ClusterClient, *, shared: Sequence[Informer] = ()) -> None:
+    def __init__(
+        self,
+        cluster: ClusterClient,
+        *,
+        shared: Sequence[Informer] = (),
+        minimum_version: Callable[[], int] = lambda: 0,
+    ) -> None:
         """`shared` are informers that run elsewhere, and that `get` returns for their resources and field selectors,
-        whatever labels they select."""
+        whatever labels they select. The others have the `minimum_version`."""
         self._cluster = cluster
+        self._minimum_version = minimum_version
         self._found: dict[tuple[ClusterResource, str, str], Informer] = {}
         self._shared = {(informer.resource, informer.field_selector): informer for informer in shared}
         self._availabilities: dict[tuple[tuple[ClusterResource, ...], str], _WatchedAvailability] = {}
@@ -81,6 +88,7 @@ class InformerFactory:
                 field_selector=field_selector,
                 store_objects=store_objects,
                 transform=transform,
+                minimum_version=self._minimum_version,
             )
             if self._start is not None:
                 self._start(informer)

@@ -37,7 +37,7 @@ class ClaimedVolumes:
         self._cache = WatchCache(claimed_volume_resource())
         process.metrics.track_cache(self._cache)
         self._feed = ClaimedVolumeFeed(self._cache)
-        self._informer = Informer(cluster, PERSISTENTVOLUMES, store_objects=False)
+        self._informer = Informer(cluster, PERSISTENTVOLUMES, store_objects=False, minimum_version=rbac.first_version)
         self._informer.add_handler(self._feed)
         check = warns_if_stale(self._feed)
         storage = VisibleCollection(cache=self._cache, visibility=self._visibility, check=check)

@@ -31,7 +31,7 @@ class NamespaceLists:
         self._cache = WatchCache(visible_namespace_resource())
         process.metrics.track_cache(self._cache)
         feed = TenantNamespaceFeed(self._cache, to_visible_namespace)
-        self._namespaces = Informer(cluster, NAMESPACES, store_objects=False)
+        self._namespaces = Informer(cluster, NAMESPACES, store_objects=False, minimum_version=rbac.first_version)
         self._namespaces.add_handler(feed)
         storage = TenantNamespaces(cache=self._cache, feed=feed, visibility=self._visibility.namespaces)
         self._endpoint = own_endpoint(storage, process, authorizer)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,7 +18,7 @@ from apiserver.meta.resource import Resource
 from apiserver.storage.visibility import VisibilitySource
 from apiserver.storage.watch_cache import WatchCache
 from controller.tenant.isolation.policy_kinds import CILIUM_NAMES
-from registry.cluster.informer import Informer
+from registry.cluster.informer import Informer, wait_until_answered
 from registry.cluster.informer_factory import Availability, InformerFactory
 from registry.cluster.interface import SECRETS, ClusterResource
 from registry.generic.store import Store
@@ -43,7 +42,6 @@ from tenant_apiserver.wiring.options import OptionSources, options
 from tenant_apiserver.wiring.owner_references import DiscoveredKinds
 from tenant_apiserver.wiring.releases import MODULES
 
-_VISIBILITY_TIMEOUT_SECONDS = 2.0
 _KEEP_UP_SECONDS = 5.0
 RESERVED_POLICIES = frozenset({*CILIUM_NAMES, "allow-internal-communication"})
 """Names of our policies of tenants and of the chart's: a group of such a name would take their place."""
@@ -72,7 +70,7 @@ class ProjectionApi:
         self._informers: list[Informer] = []
         self._feeds: list[ProjectionFeed] = []
         self._checked: list[Callable[[], Awaitable[None]]] = []
-        self._optional = InformerFactory(config.cluster)
+        self._optional = InformerFactory(config.cluster, minimum_version=config.tenants.visibility.first_version)
         self._sources = OptionSources(config.cluster, config.tenants.release_events, disk_default=disk_default)
         self.served: Sequence[ServedProjection] = (
             self._tenant_modules(),
@@ -94,7 +92,12 @@ class ProjectionApi:
         cluster = self._config.cluster
         strategy, conversion = TenantSecretStrategy(), SecretConversion()
         informer = Informer(
-            cluster, SECRETS, label_selector=SECRET_SELECTOR, store_objects=False, transform=trim_secret
+            cluster,
+            SECRETS,
+            label_selector=SECRET_SELECTOR,
+            store_objects=False,
+            transform=trim_secret,
+            minimum_version=self._config.tenants.visibility.first_version,
         )
         feed = ProjectionFeed(
             self._cache(strategy.resource),
@@ -189,10 +192,7 @@ class ProjectionApi:
 
     async def run(self) -> None:
         """Runs until cancelled. Visibility is read first, so that watches can resume from the first version."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_VISIBILITY_TIMEOUT_SECONDS):
-                for each in self._config.tenants.visibility.informers:
-                    await each.listed.wait()
+        await wait_until_answered(self._config.tenants.visibility.informers)
         async with asyncio.TaskGroup() as group:
             for informer in self._informers:
                 group.create_task(informer.run(), name=f"informer-of-{informer.resource.plural}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from apiserver.meta.resource import Object
@@ -32,10 +32,10 @@ class Releases:
     events: SharedEvents
 
 
-def watch_releases(cluster: ClusterClient) -> Releases:
+def watch_releases(cluster: ClusterClient, *, minimum_version: Callable[[], int] = lambda: 0) -> Releases:
     """No label selector matches all of them: a module need not be an application. Those of others are not kept."""
     events = SharedEvents(concerned)
-    informer = Informer(cluster, HELMRELEASES, transform=trim_release, keeps=concerned)
+    informer = Informer(cluster, HELMRELEASES, transform=trim_release, keeps=concerned, minimum_version=minimum_version)
     informer.add_handler(events)
     return Releases(informer=informer, events=events)
 

@@ -201,11 +201,11 @@ def _watched(config: TenantApiConfig, strategy: TenantStrategy) -> _Watched:
     cache = WatchCache(strategy.resource, history=limits)
     tree = _tenant_tree(cache, settings, config.root_host)
     visibility = _visibility(config, namespace_cache, tree)
-    found = watch_releases(cluster)
+    found = watch_releases(cluster, minimum_version=visibility.first_version)
     releases = found.informer
     feed = TenantFeed(resource=strategy.resource, cache=cache, retry=releases.retry_now)
     found.events.subscribe(TENANTS, feed)
-    namespaces = Informer(cluster, NAMESPACES)
+    namespaces = Informer(cluster, NAMESPACES, minimum_version=visibility.first_version)
     namespace_feed = TenantNamespaceFeed(namespace_cache)
     namespaces.add_handler(namespace_feed)
     return _Watched(

@@ -37,6 +37,9 @@ class VisibilitySources:
     """Returns the source of a group's resource with this plural name: its objects are visible to users who may `get`
     them."""
     informers: tuple[Informer, ...]
+    first_version: Callable[[], int]
+    """Returns the version from which on the visibility of users is known, 0 before it is known. Watches resume from it
+    on, so the objects that are listed must be of this version at least."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +49,10 @@ class RbacSources:
     history: RbacHistory
     synced: asyncio.Event
     informers: tuple[Informer, ...]
+
+    def first_version(self) -> int:
+        """The version from which on the rights of users are known, 0 before they are known."""
+        return max(each.first_version for each in self.informers)
 
     def new_source(
         self, criteria: Sequence[VisibilityCriterion], *, margin_seconds: float = MARGIN_SECONDS
@@ -86,6 +93,7 @@ def visibility_from(rbac: RbacSources, *, margin_seconds: float = MARGIN_SECONDS
         # kinds come and go, and a source is never forgotten by the history
         resources=cache(lambda group, plural: new_source([VisibilityCriterion(group, plural, NamedObjects.OBJECTS)])),
         informers=rbac.informers,
+        first_version=rbac.first_version,
     )
 
 
@@ -111,6 +119,7 @@ def by_reviews(
         namespaces=source(ALL_TENANTS, NAMESPACES),
         resources=cache(of_resource),
         informers=(),
+        first_version=lambda: 0,
     )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
+from tests.e2e.proxy.test_namespace_lists import NAMESPACES
 from tests.e2e.proxy.test_random_rights import may
 from tests.e2e.support.clusters.kube import KubeCluster
 from tests.e2e.support.clusters.tenant_proxy import TenantProxy
@@ -128,6 +130,29 @@ def test_a_watch_follows_claims_and_revocations(
         lost = reader.wait_for_event("DELETED", bound)
         assert "spec" not in lost
     kube.wait_until("the list is refused", lambda: listed(client) is None)
+
+
+def test_a_watch_goes_on_from_a_list_of_a_proxy_that_started_after_the_last_change_of_the_kind(
+    kube: KubeCluster, tenants: Tenants, access: RbacObjects, volumes: Volumes, unique: str, tmp_path: Path
+) -> None:
+    """The lists of a kube-apiserver's watch cache beside an old etcd have the version of the last change of their kind.
+    The rights have changed since, and are known only from a later version on."""
+    shown, granted = tenants.create_with_namespace(), tenants.create_with_namespace()
+    volumes.create(f"{unique}-a", shown)
+    volumes.create(f"{unique}-b", granted)
+    access.bind(unique, shown, user_subject(unique))
+    config = tmp_path / "config.yaml"
+    config.write_text("persistentVolumesByClaim: true\n")
+    started = TenantProxy(kube, tmp_path / "proxy", f"--config={config}")
+    client = started.client(unique)
+    kube.wait_until(
+        "both lists are answered", lambda: {client.get(each).status for each in (VOLUMES, NAMESPACES)} == {200}
+    )
+    with open_watch(client, NAMESPACES) as namespaces, open_watch(client, VOLUMES) as found:
+        access.bind(unique, granted, user_subject(unique))
+        assert WatchReader(namespaces).wait_for_event("ADDED", granted)["kind"] == "Namespace"
+        assert WatchReader(found).wait_for_event("ADDED", f"{unique}-b")["kind"] == "PersistentVolume"
+    started.stop()
 
 
 def test_the_list_agrees_with_the_reviews_of_the_cluster(

@@ -131,6 +131,7 @@ async def play(
     store_objects: bool = True,
     transform: Callable[[Object], Object] = whole,
     keeps: Callable[[Object], bool] | None = None,
+    minimum_version: Callable[[], int] = lambda: 0,
 ) -> Run:
     """Runs an informer through the script without delays."""
     script, record, pauses = Script(*steps), RecordingHandler(), list[tuple[float, bool]]()
@@ -145,6 +146,7 @@ async def play(
         store_objects=store_objects,
         transform=transform,
         keeps=keeps,
+        minimum_version=minimum_version,
         backoff=backoff,
         sleep=sleep,
     )

@@ -8,9 +8,9 @@ import pytest
 
 from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
-from apiserver.meta.resource import Key, Object
+from apiserver.meta.resource import GroupResource, Key, Object
 from registry.cluster.backoff import Backoff
-from registry.cluster.informer import Informer
+from registry.cluster.informer import Informer, wait_until_answered
 from registry.cluster.interface import NAMESPACES, ClusterUnreachable
 from tests.loop_iterations import count_loop_iterations
 from tests.registry.cluster.informer_script import INITIAL, RecordingHandler, Script, bookmark, event, obj, page, play
@@ -182,3 +182,35 @@ async def test_the_informer_yields_to_the_event_loop_during_a_burst_of_events(mo
         run = await play([*INITIAL, *(event("MODIFIED", "a", 6 + number) for number in range(50))])
     assert [rv for _, _, rv in run.handled[1:]] == list(range(6, 56))
     assert counted.count > 50
+
+
+async def test_a_list_that_is_older_than_the_minimum_version_is_read_from_etcd() -> None:
+    """The watch cache of a kube-apiserver beside an old etcd keeps the version of the last change of the resource."""
+    refused = errors.BadRequest("no watch list")
+    run = await play(refused, page(5, obj("a", 3)), page(9, obj("a", 3)), minimum_version=lambda: 7)
+    assert run.calls == ["watchlist", "list 0", "list", "watch 9"]
+    assert run.handled == [("replace", ["a"], 9)]
+    recent = await play(refused, page(7, obj("a", 3)), minimum_version=lambda: 7)
+    assert recent.calls == ["watchlist", "list 0", "watch 7"]
+
+
+async def test_objects_are_listed_again_when_a_bookmark_shows_that_they_are_older_than_the_minimum_version() -> None:
+    """The minimum is known only after the first list, because the cluster refused the lists that it comes from."""
+    minimum = iter([0, 8, 8, 8])
+    run = await play(
+        [*INITIAL, bookmark(6)], page(6, obj("a", 3)), page(9, obj("a", 3)), minimum_version=lambda: next(minimum)
+    )
+    assert run.calls == ["watchlist", "list 6", "list", "watch 9"]
+    assert [each for each in run.handled if each[0] == "replace"] == [("replace", ["a", "b"], 5), ("replace", ["a"], 9)]
+
+
+async def test_answered_is_set_by_a_list_and_by_an_error() -> None:
+    listed = await play(INITIAL)
+    assert (listed.informer.answered.is_set(), listed.informer.first_version) == (True, 5)
+    refused = errors.Forbidden(GroupResource("", "namespaces"), "", "the account may not list them")
+    informer = Informer(Script(refused, refused, refused), NAMESPACES)  # type: ignore[arg-type]
+    task = asyncio.create_task(informer.run())
+    await wait_until_answered([informer])
+    assert (informer.listed.is_set(), informer.first_version) == (False, 0)
+    task.cancel()
+    await asyncio.wait([task])

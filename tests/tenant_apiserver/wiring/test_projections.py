@@ -56,7 +56,7 @@ def served_by(cluster: FakeCluster, metrics: Metrics) -> tuple[ProjectionApi, In
     """The API, and the informer of HelmReleases, which runs with that of Tenants."""
     visibility = by_rbac(cluster)
     for each in visibility.informers:
-        each.listed.set()
+        each.answered.set()
     releases = watch_releases(cluster)
     tenants: Any = SimpleNamespace(
         namespaces=Informer(cluster, NAMESPACES),
