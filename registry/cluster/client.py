@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
-from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
@@ -232,7 +231,7 @@ class HttpClusterClient:
     async def review(self, path: str, body: Object) -> Object:
         return await self._call("POST", path, body=body)
 
-    async def watch(
+    def watch(
         self,
         res: ClusterResource,
         namespace: str = "",
@@ -253,10 +252,7 @@ class HttpClusterClient:
         }
         if send_initial_events:
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-        url = self._url(res.path(namespace), query)
-        async with aclosing(self._stream(url)) as events:
-            async for event in events:
-                yield event
+        return self._stream(self._url(res.path(namespace), query))
 
     async def _stream(self, url: URL) -> AsyncGenerator[WatchEvent, None]:
         timeout = ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=_WATCH_SILENCE)
@@ -271,7 +267,10 @@ class HttpClusterClient:
                 streaming = True
                 async for chunk in response.content.iter_any():
                     for line in decoder.feed(chunk):
-                        yield await offload_if_large(partial(parse_watch_event, line), size=len(line))
+                        if len(line) > LARGE_BYTES:
+                            yield await asyncio.to_thread(parse_watch_event, line)
+                        else:
+                            yield parse_watch_event(line)
         except _Unauthorized as e:
             await self._renew_credentials(e)
             raise ClusterUnreachable(_NOT_ACCEPTED) from e

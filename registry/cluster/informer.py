@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -18,7 +18,7 @@ from apiserver.meta.resource import Key, Object
 from registry.cluster.backoff import Backoff
 from registry.cluster.event_handlers import EventHandler
 from registry.cluster.interface import ClusterClient, ClusterResource, ClusterUnreachable, WatchEvent, reason_for_log
-from registry.cluster.object_store import EncodedObjects, ObjectStore, encode_without_managed_fields, key_of
+from registry.cluster.object_store import ListedObjects, ObjectStore, encode_without_managed_fields, key_of
 from registry.cluster.watch_decoder import MalformedStream
 
 _logger = logging.getLogger(__name__)
@@ -215,35 +215,34 @@ class Informer:
     async def _list(self) -> None:
         """Lists all objects, if possible from kube-apiserver's watch cache: a list from etcd is many times as
         expensive."""
-        encoded, rv = await self._encoded_list(self._list_from)
+        found, rv = await self._collected_list(self._list_from)
         if rv < self._minimum_version():
-            encoded, rv = await self._encoded_list("")
-        await self._replace(encoded, rv)
+            found, rv = await self._collected_list("")
+        await self._replace(found, rv)
 
-    async def _encoded_list(self, resource_version: str) -> tuple[Mapping[Key, bytes], int]:
-        encoded: dict[Key, bytes] = {}
+    async def _collected_list(self, resource_version: str) -> tuple[_Collected, int]:
+        found = _Collected(self._keeps, self._transform)
 
         def collect(item: Object) -> None:
-            if self._keeps is None or self._keeps(item):
-                encoded[key_of(item)] = encode_without_managed_fields(self._transform(self._with_type(item)))
+            found.put(self._with_type(item))
 
         rv = await self._cluster.each_list_item(
             self._resource, self._namespace, visit=collect, resource_version=resource_version, **self._selectors
         )
-        return encoded, int(rv)
+        return found, int(rv)
 
     def _with_type(self, item: Object) -> Object:
         """Adds apiVersion and kind, which items of a list may lack."""
         return {**item, "apiVersion": self._resource.api_version, "kind": self._resource.kind}
 
-    async def _replace(self, encoded: Mapping[Key, bytes], rv: int) -> None:
-        items = EncodedObjects(tuple(encoded.values()))
+    async def _replace(self, found: _Collected, rv: int) -> None:
+        items = found.objects()
         self.heard_at = time.monotonic()
         self.first_version = self.first_version or rv
         self.answered.set()
         self.listed.set()
         if self._store_objects:
-            self.store.replace(encoded)
+            self.store.replace(found.encoded)
         for handler in self._handlers:
             await handler.replace(items, rv)
         self._rv = rv
@@ -260,7 +259,7 @@ class Informer:
     async def _watch(self) -> float:
         """Processes a watch until its end. Without a version to resume from, it starts with initial events."""
         started = asyncio.get_running_loop().time()
-        initial: dict[Key, bytes] | None = None if self._rv else {}
+        initial = None if self._rv else _Collected(self._keeps, self._transform)
         yielder = Yielder()
         try:
             async with (
@@ -272,7 +271,7 @@ class Informer:
                     await yielder.yield_if_due()
                     if initial is None:
                         self._apply(event)
-                    elif self._collect_initial_event(event, initial):
+                    elif initial.collect(event):
                         deadline.reschedule(None)
                         await self._replace(initial, int(event.object["metadata"]["resourceVersion"]))
                         initial = None
@@ -304,17 +303,6 @@ class Informer:
             if isinstance(events, AsyncGenerator):
                 await events.aclose()
 
-    def _collect_initial_event(self, event: WatchEvent, initial: dict[Key, bytes]) -> bool:
-        """Collects an initial event. Returns True for the bookmark that follows the last of them."""
-        if event.type == "BOOKMARK":
-            annotations = event.object["metadata"].get("annotations") or {}
-            return annotations.get(_INITIAL_EVENTS_END) == "true"
-        if event.type == "DELETED" or (self._keeps is not None and not self._keeps(event.object)):
-            initial.pop(key_of(event.object), None)
-        else:
-            initial[key_of(event.object)] = encode_without_managed_fields(self._transform(event.object))
-        return False
-
     def _apply(self, event: WatchEvent) -> None:
         self.heard_at = time.monotonic()
         rv = int(event.object["metadata"]["resourceVersion"])
@@ -344,6 +332,43 @@ class Informer:
             self.store.remove(obj)
         else:
             self.store.put(obj)
+
+
+class _Collected:
+    """The objects of a list while they arrive, encoded, with what `keeps` has returned for each."""
+
+    def __init__(self, keeps: Callable[[Object], object] | None, transform: Callable[[Object], Object]) -> None:
+        self._keeps = keeps
+        self._transform = transform
+        self._kept: dict[Key, object] = {}
+        self.encoded: dict[Key, bytes] = {}
+
+    def put(self, obj: Object) -> None:
+        key = key_of(obj)
+        if self._keeps is not None:
+            if not (kept := self._keeps(obj)):
+                self._remove(key)
+                return
+            self._kept[key] = kept
+        self.encoded[key] = encode_without_managed_fields(self._transform(obj))
+
+    def collect(self, event: WatchEvent) -> bool:
+        """Collects an initial event. Returns True for the bookmark that follows the last of them."""
+        if event.type == "BOOKMARK":
+            annotations = event.object["metadata"].get("annotations") or {}
+            return annotations.get(_INITIAL_EVENTS_END) == "true"
+        if event.type == "DELETED":
+            self._remove(key_of(event.object))
+        else:
+            self.put(event.object)
+        return False
+
+    def objects(self) -> ListedObjects:
+        return ListedObjects(self.encoded, self._kept, self._keeps)
+
+    def _remove(self, key: Key) -> None:
+        self.encoded.pop(key, None)
+        self._kept.pop(key, None)
 
 
 async def wait_until_answered(informers: Iterable[Informer]) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from sys import intern
-from typing import Protocol, overload
+from typing import Protocol, TypeVar, cast, overload
 
 from apiserver.cooperative import iterate_cooperatively
 from apiserver.json import deep as deepjson
 from apiserver.meta.resource import Key, Object
 
+T = TypeVar("T")
 _FAST = 1
 # The first byte of zlib's output; a stored value begins with a brace or white space.
 _COMPRESSED_PREFIX = b"x"
@@ -42,6 +43,20 @@ class EncodedObjects(Sequence[Object]):
             return EncodedObjects(self._encoded[index])
         parsed: Object = deepjson.from_stored(self._encoded[index])
         return parsed
+
+
+class ListedObjects(EncodedObjects):
+    """The objects of a complete list, with what `keeps` has returned for each of them as they arrived: a handler that
+    decides by the same function need not parse them again."""
+
+    def __init__(self, encoded: Mapping[Key, bytes], kept: Mapping[Key, object], keeps: object) -> None:
+        super().__init__(tuple(encoded.values()))
+        self._kept = kept
+        self._keeps = keeps
+
+    def kept_by(self, keeps: Callable[[Object], T]) -> Mapping[Key, T] | None:
+        """The results of `keeps` by key, in the order of the objects; None if another function was called for them."""
+        return cast(Mapping[Key, T], self._kept) if keeps == self._keeps else None
 
 
 class ObjectStore:
@@ -108,6 +123,8 @@ def encode_without_managed_fields(obj: Object) -> bytes:
     if not isinstance(metadata, dict) or not metadata.get("name"):
         raise ValueError("an object without a name")
     int(metadata["resourceVersion"])
-    slim = {field: value for field, value in metadata.items() if field != "managedFields"}
+    if "managedFields" in metadata:
+        slim = {field: value for field, value in metadata.items() if field != "managedFields"}
+        obj = {**obj, "metadata": slim}
     # a copy, because orjson returns its whole buffer, of up to twice the size of its content
-    return bytes(memoryview(deepjson.to_stored({**obj, "metadata": slim})))
+    return bytes(memoryview(deepjson.to_stored(obj)))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import overload
 
 from apiserver.cooperative import iterate_cooperatively
 from apiserver.meta.errors import StatusError
-from apiserver.meta.resource import Object
+from apiserver.meta.resource import Key, Object
 from registry.cluster.event_handlers import EventHandler
-from registry.cluster.object_store import key_of
+from registry.cluster.object_store import ListedObjects, key_of
 
 _logger = logging.getLogger(__name__)
 _PROBLEM = "a handler of %s has failed, and may have missed %s"
@@ -48,8 +48,8 @@ class SharedEvents(EventHandler):
         places: dict[str, list[int]] = {name: [] for name in self._handlers}
         found: dict[tuple[str, str], Sequence[str]] = {}
         place = 0
-        async for obj in iterate_cooperatively(items):
-            found[key_of(obj)] = names = self._concerned(obj)
+        async for key, names in iterate_cooperatively(self._concerned_by(items)):
+            found[key] = names
             for name in names:
                 if name in places:
                     places[name].append(place)
@@ -61,6 +61,10 @@ class SharedEvents(EventHandler):
                     await handler.replace(_Selected(items, places[name]), rv)
                 except Exception:
                     self._failed(name, "a list")
+
+    def _concerned_by(self, items: Sequence[Object]) -> Iterable[tuple[Key, Sequence[str]]]:
+        kept = items.kept_by(self._concerned) if isinstance(items, ListedObjects) else None
+        return ((key_of(obj), self._concerned(obj)) for obj in items) if kept is None else kept.items()
 
     def apply(self, type: str, obj: Object, rv: int) -> None:
         metadata, names = obj["metadata"], self._concerned(obj)

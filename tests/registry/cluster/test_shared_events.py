@@ -9,7 +9,7 @@ import pytest
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 from registry.cluster.event_handlers import ProjectionByNamespace
-from registry.cluster.object_store import EncodedObjects, encode_without_managed_fields
+from registry.cluster.object_store import EncodedObjects, ListedObjects, encode_without_managed_fields, key_of
 from registry.cluster.shared_events import SharedEvents
 
 
@@ -54,6 +54,19 @@ async def test_each_handler_gets_the_listed_objects_that_concern_it() -> None:
     listed = [labelled("a", 1, "red"), labelled("b", 2, "blue", "red"), labelled("c", 3, "green"), labelled("d", 4)]
     await events.replace(EncodedObjects([encode_without_managed_fields(each) for each in listed]), 5)
     assert (red.found, blue.found) == ({"a": "1", "b": "2"}, {"b": "2"})
+
+
+async def test_objects_that_the_informer_has_judged_by_the_same_function_are_not_judged_again() -> None:
+    events, red, blue = shared()
+    listed = [labelled("a", 1, "red"), labelled("b", 2, "blue", "red")]
+    encoded = {key_of(each): encode_without_managed_fields(each) for each in listed}
+    judged = dict(zip(encoded, (("red",), ("blue",)), strict=True))
+    await events.replace(ListedObjects(encoded, judged, kinds), 5)
+    assert (red.found, blue.found) == ({"a": "1"}, {"b": "2"})
+    events.apply("MODIFIED", labelled("b", 6, "red"), 6)
+    assert blue.told == [("DELETED", 6)]
+    await events.replace(ListedObjects(encoded, judged, str), 7)
+    assert (red.found, blue.found) == ({"a": "1", "b": "2"}, {"b": "2"}), "those of another function are"
 
 
 async def test_a_handler_gets_no_events_of_objects_that_do_not_concern_it() -> None:
