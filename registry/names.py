@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from apiserver.meta.errors import FieldError, invalid
+from apiserver.meta.go_quote import go_quote
 
 GROUP = "apps.cozystack.io"
 VERSION = "v1alpha1"
@@ -39,6 +40,9 @@ APP_VERSION_ANNOTATION = "apps.cozystack.io/app-version"
 DELETION_MARK_ANNOTATION = "apps.cozystack.io/deletion-mark"
 UNCONFIRMED_ANNOTATION = "apps.cozystack.io/unconfirmed"
 """On a HelmRelease whose last write of a host has not been judged at its own event, as far as the cluster shows."""
+
+POOL_QUOTA_NAME = "tenant-pool"
+"""The ResourceQuota of a pool, which the controller writes into each of its namespaces."""
 
 # The annotation of the Lease that replicas record their claims in.
 CLAIMS_ANNOTATION = "apps.cozystack.io/claims"
@@ -77,6 +81,7 @@ MAX_NAME = 53 - len(RELEASE_PREFIX)
 MAX_NAMESPACE = 63
 MAX_HOST = 253
 MAX_LABEL_VALUE = 63
+_NO_DNS_NAME = "must be a DNS name: "
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -139,12 +144,19 @@ def host_errors(host: str) -> list[str]:
     labels = canonical_host(host).removeprefix("*.").split(".")
     if not all(_DNS_LABEL.fullmatch(label) for label in labels):
         problems.append(
-            "must be a DNS name: labels of at most 63 lower case letters, digits and '-', that start and end with a "
+            f"{_NO_DNS_NAME}labels of at most 63 lower case letters, digits and '-', that start and end with a "
             "letter or digit, separated by dots"
         )
     elif labels[-1].isdigit():
         problems.append("must be a DNS name, not an IP address: the last label must not be a number")
     return problems
+
+
+def asked_host_error(host: str) -> str:
+    """The reason why nobody can serve a `host` that a user asks about, in any case and with or without a wildcard;
+    empty for one that can be served."""
+    problems = host_errors(canonical_host(host).removeprefix("*."))
+    return f"{go_quote(host)} is not a DNS name: {problems[0].removeprefix(_NO_DNS_NAME)}" if problems else ""
 
 
 def user_key(stored: str) -> str | None:

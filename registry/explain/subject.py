@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from apiserver.meta.errors import BadRequest
-from registry.names import MAX_HOST, canonical_host, host_errors
+from apiserver.meta.go_quote import go_quote
+from registry.names import asked_host_error, canonical_host
 
 SubjectKind = Literal["tenant", "host", "route", "namespace", "user", "who-can-see"]
 _MAX_NAME = 253
@@ -30,26 +31,39 @@ class ExplainedSubject:
 
 
 def parse_subject(about: str) -> ExplainedSubject:
-    """Raises BadRequest for another form. Without a value the subject is the Tenant. Hosts become canonical."""
+    """Raises BadRequest for another form, and for a name that no object can have. Without a value the subject is the
+    Tenant. Hosts become canonical."""
     kind, _, rest = about.partition("/")
     match kind:
         case "" | "tenant" if not rest:
             return ExplainedSubject("tenant")
         case "who-can-see" if not rest:
             return ExplainedSubject("who-can-see")
-        case "host" if 0 < len(rest) <= MAX_HOST + 2 and not host_errors(canonical_host(rest).removeprefix("*.")):
-            return ExplainedSubject("host", canonical_host(rest))
+        case "host" if rest and "/" not in rest:
+            return ExplainedSubject("host", _host(rest))
         case "user" if 0 < len(rest) <= _MAX_USER and not _CONTROL.search(rest):
             return ExplainedSubject("user", rest)
-        case "namespace" if _is_name(rest):
-            return ExplainedSubject("namespace", rest)
+        case "namespace" if rest and "/" not in rest:
+            return ExplainedSubject("namespace", _name(rest))
         case "route":
             namespace, _, name = rest.partition("/")
-            if _is_name(namespace) and _is_name(name):
-                return ExplainedSubject("route", name, namespace)
+            if namespace and name and "/" not in name:
+                return ExplainedSubject("route", _name(name), _name(namespace))
     raise BadRequest(f"about must be {_FORMS}")
 
 
-def _is_name(text: str) -> bool:
-    """True for a DNS subdomain, which the names of Namespaces and routes are."""
-    return len(text) <= _MAX_NAME and _SUBDOMAIN.fullmatch(text) is not None
+def _host(text: str) -> str:
+    """In canonical form. Raises BadRequest."""
+    if problem := asked_host_error(text):
+        raise BadRequest(problem)
+    return canonical_host(text)
+
+
+def _name(text: str) -> str:
+    """A DNS subdomain, which the names of Namespaces and routes are. Raises BadRequest."""
+    if len(text) <= _MAX_NAME and _SUBDOMAIN.fullmatch(text):
+        return text
+    raise BadRequest(
+        f"{go_quote(text)} is not a name: it has at most {_MAX_NAME} lower case letters, digits, '-' and '.', and "
+        "starts and ends with a letter or digit"
+    )

@@ -11,11 +11,12 @@ from apiserver.cooperative import iterate_cooperatively
 from apiserver.meta.resource import Key, Object
 from registry import quantity
 from registry.cluster.event_handlers import NoOpEventHandler, ProjectionStore
+from registry.names import POOL_QUOTA_NAME
 from registry.quota_names import LARGEST_WHOLE, is_whole
 from registry.tenant.quota_keys import NANO, canonical_key
 from registry.tenant.quota_pools import NOTHING, Pool, Share
 
-POOL_NAME = "tenant-pool"
+POOL_NAME = POOL_QUOTA_NAME
 WITNESS_NAME = "tenant-pool-witness"
 """Has the limits of `tenant-pool`, in strict pools only. The two are never changed at one time: what the quota
 controller forgets while it counts for one of them, the other one remembers."""
