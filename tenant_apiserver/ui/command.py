@@ -6,8 +6,7 @@ import asyncio
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -42,22 +41,43 @@ class UiOptions:
 
 
 def ui(kubectl: Sequence[str], options: UiOptions) -> int:
-    """Returns the exit status: 0 after a signal, 1 if kubectl or the port fails. `kubectl` is the program with its
-    flags."""
+    """Returns the exit status: 0 after a signal, or 128 and its number before the page is served; 1 if kubectl or the
+    port fails. `kubectl` is the program with its flags."""
     try:
-        asyncio.run(_run_ui(kubectl, options))
+        return asyncio.run(_run_ui(kubectl, options))
     except (KubectlFailed, CannotListen) as error:
         message = str(error)
         print(message if message.startswith("error:") else f"error: {message}", file=sys.stderr)
         return 1
-    return 0
 
 
-async def _run_ui(kubectl: Sequence[str], options: UiOptions) -> None:
+async def _run_ui(kubectl: Sequence[str], options: UiOptions) -> int:
     """Serves the page until a signal. Raises KubectlFailed and CannotListen."""
-    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    signalled: asyncio.Future[int] = loop.create_future()
+
+    def stop(number: int) -> None:
+        if not signalled.done():
+            signalled.set_result(number)
+
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(each, stopped.set)
+        loop.add_signal_handler(each, stop, each)
+    served = asyncio.Event()
+    page = asyncio.create_task(_serve(kubectl, options, served))
+    await asyncio.wait((page, signalled), return_when=asyncio.FIRST_COMPLETED)
+    if not signalled.done() and isinstance(page.exception(), KubectlFailed):
+        await asyncio.wait((signalled,), timeout=_SIGNAL_SECONDS)
+    page.cancel()
+    await asyncio.gather(page, return_exceptions=True)
+    if not signalled.done():
+        page.result()
+        return 0
+    return 0 if served.is_set() else 128 + signalled.result()
+
+
+async def _serve(kubectl: Sequence[str], options: UiOptions, served: asyncio.Event) -> None:
+    """Serves the page until it is cancelled; `served` is set as soon as its URL is printed. Raises CannotListen, and
+    KubectlFailed if kubectl ends before."""
     with tempfile.TemporaryDirectory(prefix="tenant-ui-") as name:
         folder = Path(name)
         async with kubectl_proxy(kubectl, folder) as (process, socket):
@@ -66,34 +86,24 @@ async def _run_ui(kubectl: Sequence[str], options: UiOptions) -> None:
 
             def announce(url: str) -> None:
                 _announce(url, folder if options.open_browser else None, knows_accounts=server.knows_accounts)
+                served.set()
 
-            await _serve_until(server, options, announce=announce, process=process, stopped=stopped)
+            serving = asyncio.create_task(serve_page(server, options.address, options.port, announce))
+            await _wait_for_either(serving, asyncio.create_task(process.wait()))
 
 
-async def _serve_until(
-    server: PageServer,
-    options: UiOptions,
-    *,
-    announce: Callable[[str], None],
-    process: asyncio.subprocess.Process,
-    stopped: asyncio.Event,
-) -> None:
-    """Serves until a signal. Raises CannotListen, and KubectlFailed if kubectl ends before."""
-    serving = asyncio.create_task(serve_page(server, options.address, options.port, announce))
-    ends = (serving, asyncio.create_task(stopped.wait()), asyncio.create_task(process.wait()))
+async def _wait_for_either(serving: asyncio.Task[None], ended: asyncio.Task[int]) -> None:
+    """Until the page or kubectl ends. Raises CannotListen, and KubectlFailed."""
+    tasks = (serving, ended)
     try:
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        if process.returncode is not None:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(stopped.wait(), _SIGNAL_SECONDS)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in ends:
+        for task in tasks:
             task.cancel()
-        await asyncio.wait(ends)
-    if not serving.cancelled() and (error := serving.exception()):
-        raise error
-    if process.returncode is not None and not stopped.is_set():
+        await asyncio.wait(tasks)
+    if serving.cancelled():
         raise KubectlFailed("error: kubectl proxy has ended")
+    serving.result()
 
 
 def _announce(url: str, opened_from: Path | None, *, knows_accounts: bool) -> None:

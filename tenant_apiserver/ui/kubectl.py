@@ -80,7 +80,12 @@ async def _json(kubectl: Sequence[str], *arguments: str) -> dict[str, Any]:
     process = await asyncio.create_subprocess_exec(
         *kubectl, *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
     )
-    output, _ = await process.communicate()
+    try:
+        output, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
     if process.returncode:
         return {}
     found = json.loads(output)
