@@ -6,6 +6,12 @@ from collections.abc import Sequence
 
 from apiserver.meta.resource import Key, Object
 
+ASK_FOR_A_ROLE = (
+    "ask an administrator for a Role such as cozy:tenant:view in the namespace of the tenant's parent, and check with"
+)
+CHECK_OF_A_ROLE = "kubectl auth can-i get tenants/NAME -n NAMESPACE"
+_NO_TENANT = f"no tenant that you may see; {ASK_FOR_A_ROLE} {CHECK_OF_A_ROLE}"
+
 
 class NoTenant(Exception):
     """No tenant that the user may see fits; the text says what to do."""
@@ -28,6 +34,8 @@ def check_name(tenants: Sequence[Object], name: str, namespace: str = "") -> Non
     """Raises NoTenant if a `name` is given that no Tenant has, in `namespace` if that is given."""
     named = [each["metadata"]["namespace"] for each in tenants if each["metadata"]["name"] == name]
     if name and (not named or namespace not in ("", *named)):
+        if not tenants:
+            raise NoTenant(_NO_TENANT)
         place = f" in namespace {namespace}" if namespace else ""
         raise NoTenant(f"no tenant {name} that you may see{place}; kubectl tenant tree -A shows them")
 
@@ -35,6 +43,8 @@ def check_name(tenants: Sequence[Object], name: str, namespace: str = "") -> Non
 def check_namespace(tenants: Sequence[Object], namespace: str) -> None:
     """Raises NoTenant if a `namespace` is given that is not that of any Tenant, and that no Tenant is stored in."""
     known = {namespace for each in tenants for namespace in _namespaces(each)}
+    if namespace and not tenants:
+        raise NoTenant(_NO_TENANT)
     if namespace and namespace not in known:
         raise NoTenant(f"no tenant that you may see is in namespace {namespace}, or has it; kubectl tenant tree -A")
 
@@ -66,7 +76,7 @@ def tenant_of_host(tenants: Sequence[Object], host: str, namespace: str) -> Key:
 
 def _first(tenants: Sequence[Object]) -> Key:
     if not tenants:
-        raise NoTenant("no tenant that you may see; kubectl auth can-i get tenants -A tells your rights")
+        raise NoTenant(_NO_TENANT)
     own = [(each.get("status") or {}).get("namespace") == each["metadata"]["namespace"] for each in tenants]
     # the root, if it is visible
     return _key(tenants[own.index(True) if any(own) else 0])

@@ -9,10 +9,6 @@ from tenant_apiserver.kubectl_tenant.tables import coloured, printable, table
 
 _MARKS = {"True": "✓", "False": "✗", "Unknown": "?"}
 _HIDDEN = "an object that you may not see"
-NO_READERS = (
-    "No binding that you may see lets anybody get the tenant. Bind somebody with\n"
-    "  kubectl create rolebinding NAME -n NAMESPACE --clusterrole=cozy:tenant:view --group=GROUP\n"
-)
 
 
 def render_explanation(answer: Object, *, wide: bool = False, colour: bool = False) -> str:
@@ -36,10 +32,10 @@ def render_explanation(answer: Object, *, wide: bool = False, colour: bool = Fal
 
 
 def render_readers(answer: Object) -> str:
-    """One row for each binding whose subjects may get the tenant."""
+    """One row for each binding whose subjects may get the tenant; empty if there is none."""
     bindings = [each for each in answer.get("facts") or () if each["object"].get("field") == "subjects"]
     if not bindings:
-        return NO_READERS
+        return ""
     rows = []
     for each in bindings:
         subject = each["object"]

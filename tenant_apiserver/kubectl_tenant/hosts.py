@@ -10,11 +10,6 @@ from typing import Any
 from apiserver.meta.resource import Object
 from tenant_apiserver.kubectl_tenant.tables import table
 
-EMPTY = (
-    "No route with a hostname that you may see. Give a tenant a Gateway, and create an HTTPRoute in its namespace:\n"
-    '  kubectl patch tenant NAME -n NAMESPACE --type merge -p \'{"spec":{"gateway":true}}\'\n'
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRow:
@@ -69,8 +64,9 @@ def host_rows(
 
 
 def render_hosts(rows: Sequence[HostRow]) -> str:
+    """Empty if there are no rows."""
     if not rows:
-        return EMPTY
+        return ""
     cells = [
         (
             each.hostname,

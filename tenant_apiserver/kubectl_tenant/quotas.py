@@ -10,11 +10,6 @@ from apiserver.meta.resource import Object
 from registry import quantity
 from tenant_apiserver.kubectl_tenant.tables import bar, table
 
-EMPTY = (
-    "No quota is declared. Set spec.resourceQuotas of a tenant, such as\n"
-    '  kubectl patch tenant NAME -n NAMESPACE --type merge -p \'{"spec":{"resourceQuotas":{"requests.cpu":"4"}}}\'\n'
-)
-
 
 @dataclass(frozen=True, slots=True)
 class QuotaRow:
@@ -46,8 +41,9 @@ def quota_rows(tenants: Sequence[Object], quotas: Mapping[str, Object]) -> Seque
 
 
 def render_quota(rows: Sequence[QuotaRow]) -> str:
+    """Empty if there are no rows."""
     if not rows:
-        return EMPTY
+        return ""
     columns = ("TENANT", "RESOURCE", "DECLARED", "ALLOCATED", "USED", "LEFT", "")
     cells = [
         (each.tenant, each.resource, each.declared, each.allocated, each.used or "", each.left, each.share)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,10 @@ from registry.names import GROUP, VERSION
 TENANTS = f"/apis/{GROUP}/{VERSION}"
 # a warning of every first apply; `kubectl diff` does not give it
 _OF_APPLY = "last-applied-configuration annotation"
+_DUMPS = (
+    re.compile(r'error when applying patch:\n.*\nfor: "[^\n]*": error when patching "[^\n"]*": ', re.DOTALL),
+    re.compile(r'error when retrieving current configuration of:\n.*\nfrom server for: "[^\n"]*": ', re.DOTALL),
+)
 _FORBIDDEN, _NOT_FOUND = "(Forbidden)", "(NotFound)"
 
 
@@ -76,13 +81,36 @@ class Kubectl:
         server; `-` is standard input. Raises RequestFailed."""
         place = [f"--namespace={namespace}"] if namespace else []
         given = sys.stdin.read() if file == "-" else ""
-        return self._json("apply", "--dry-run=server", "-o", "json", *place, "-f", file, given=given)
+        try:
+            return self._json("apply", "--dry-run=server", "-o", "json", *place, "-f", file, given=given)
+        except RequestFailed as failure:
+            hint = "; diff -f writes nothing, and needs the right to" if failure.is_denied else ""
+            raise RequestFailed(f"{_reason(str(failure))}{hint}", failure.status) from failure
+
+    def may(self, verb: str, group: str, resource: str, namespace: str) -> bool:
+        """Whether the user may do this in a namespace, by a SelfSubjectAccessReview; False if the cluster does not
+        tell."""
+        attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        try:
+            answer = self.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+        except RequestFailed:
+            return False
+        return (answer.get("status") or {}).get("allowed") is True
+
+    def lines(self, *arguments: str) -> Sequence[str]:
+        """The lines of what kubectl prints. Raises RequestFailed."""
+        return [line for line in self._run(*arguments).splitlines() if line]
 
     def changes(self, *arguments: str) -> Iterator[str]:
         """A line for each change that `kubectl get --watch` reports, and an empty one after the server has ended a
         watch, as it does now and then; ends when kubectl fails."""
         while True:
-            with subprocess.Popen([*self.command, *arguments], stdout=subprocess.PIPE, text=True) as process:
+            with subprocess.Popen([*self.command, *arguments], stdout=subprocess.PIPE, encoding="utf-8") as process:
                 assert process.stdout is not None
                 try:
                     yield from process.stdout
@@ -93,12 +121,24 @@ class Kubectl:
             yield ""
 
     def _json(self, *arguments: str, given: str = "") -> Object:
-        document: Any = json.loads(self._run(*arguments, given=given))
+        text = self._run(*arguments, given=given)
+        try:
+            document: Any = json.loads(text)
+        except ValueError as error:
+            raise RequestFailed(f"error: {' '.join(arguments)}: the answer is no JSON: {error}", 1) from error
         return document if isinstance(document, dict) else {}
 
     def _run(self, *arguments: str, given: str = "") -> str:
         try:
-            done = subprocess.run([*self.command, *arguments], input=given, capture_output=True, text=True, check=False)
+            # kubectl writes UTF-8, whatever the locale is
+            done = subprocess.run(
+                [*self.command, *arguments],
+                input=given,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                check=False,
+            )
         except OSError as error:
             raise RequestFailed(f"error: cannot run {self.command[0]}: {error}", 1) from error
         if done.returncode:
@@ -110,6 +150,15 @@ class Kubectl:
         """Prints each warning once: a dry run and the question after it have the same."""
         sys.stderr.write("".join(f"{line}\n" for line in lines if line not in self._warnings))
         self._warnings.update(lines)
+
+
+def _reason(message: str) -> str:
+    """What the server said of an apply, without the patch that kubectl prints as well, and without its warnings."""
+    lines = [line for line in message.splitlines(keepends=True) if not line.startswith("Warning: ")]
+    text = "".join(lines)
+    for dump in _DUMPS:
+        text = dump.sub("", text)
+    return text
 
 
 def _installed() -> str:

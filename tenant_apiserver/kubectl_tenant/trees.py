@@ -9,12 +9,6 @@ from apiserver.meta.resource import Object
 from tenant_apiserver.kubectl_tenant.quotas import quota_summary
 from tenant_apiserver.kubectl_tenant.tables import coloured, table
 
-EMPTY = (
-    "No tenant that you may see. Create one with\n"
-    "  kubectl create -f examples/tenant.yaml\n"
-    "or, if there should be one, ask who may see it: kubectl tenant who-can-see NAME -n NAMESPACE\n"
-)
-
 
 def render_tree(
     tenants: Sequence[Object],
@@ -26,10 +20,10 @@ def render_tree(
     colour: bool = False,
 ) -> str:
     """Each tenant below its parent, as far as that is visible; with a `name`, this tenant and what is below it; with a
-    `namespace`, what is in it and below."""
+    `namespace`, what is in it and below. Empty if there is none."""
     lines = list(_lines(tenants, name, namespace))
     if not lines:
-        return EMPTY
+        return ""
     columns = ["TENANT", "READY", "HOST", "GATEWAY", "QUOTA", *(("NAMESPACE", "REASON") if wide else ())]
     rows = []
     for prefix, tenant in lines:

@@ -1,0 +1,213 @@
+"""The commands of `kubectl tenant`: what they ask, and what they print."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from apiserver.meta.resource import Key, Object
+from tenant_apiserver.kubectl_tenant.advice import no_hosts, no_quotas, no_readers, no_tenants
+from tenant_apiserver.kubectl_tenant.arguments import parse
+from tenant_apiserver.kubectl_tenant.choice import (
+    NoTenant,
+    check_name,
+    check_namespace,
+    tenant_named,
+    tenant_of_host,
+    tenant_of_namespace,
+)
+from tenant_apiserver.kubectl_tenant.differences import has_differences, render_differences, render_notes
+from tenant_apiserver.kubectl_tenant.explanations import render_explanation, render_readers
+from tenant_apiserver.kubectl_tenant.hosts import host_rows, render_hosts
+from tenant_apiserver.kubectl_tenant.lists import (
+    list_gateways,
+    list_quotas,
+    list_routes,
+    list_tenants,
+    workload_namespace,
+)
+from tenant_apiserver.kubectl_tenant.output import colour, degrade_characters, discard_output, write
+from tenant_apiserver.kubectl_tenant.planned import planned_by_file
+from tenant_apiserver.kubectl_tenant.quotas import quota_rows, render_missing_right, render_quota
+from tenant_apiserver.kubectl_tenant.requests import Kubectl, RequestFailed, tenant_path
+from tenant_apiserver.kubectl_tenant.trees import render_tree, tree_document
+
+
+def run(words: Sequence[str]) -> int:
+    """Returns the exit status; ends the process with 2 for wrong arguments. Raises BrokenPipeError."""
+    degrade_characters()
+    arguments = parse(words)
+    least = 2 if arguments.command == "diff" else 1
+    try:
+        return _run(arguments)
+    except RequestFailed as failure:
+        print(failure, file=sys.stderr)
+        return max(failure.status, least)
+    except NoTenant as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        return least
+    except BrokenPipeError:
+        discard_output()
+        raise
+    except OSError as error:
+        discard_output()
+        print(f"error: {error.strerror or error}", file=sys.stderr)
+        return least
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.command == "preflight":
+        # imported late, because the other commands need no client of the server
+        from tenant_apiserver.lifecycle.preflight import preflight
+        from tenant_apiserver.options.command_line import parse_command_line
+        from tenant_apiserver.options.lifecycle import PreflightOptions
+
+        options = parse_command_line(["preflight", *arguments.rest], os.environ)
+        assert isinstance(options, PreflightOptions)
+        return preflight(options)
+    kubectl = Kubectl(arguments.flags)
+    if arguments.command == "ui":
+        return _ui(kubectl, arguments)
+    match arguments.command:
+        case "tree":
+            _tree(kubectl, arguments)
+        case "explain":
+            _explain(kubectl, arguments)
+        case "who-can-see":
+            key = _tenant_named(kubectl, arguments.name, arguments.namespace)
+            answer = _ask(kubectl, key, "who-can-see")
+            write(arguments, answer, lambda: render_readers(answer) or no_readers(kubectl, key))
+        case "quota":
+            _quota(kubectl, arguments)
+        case "hosts":
+            _hosts(kubectl, arguments)
+        case "diff":
+            return _diff(kubectl, arguments)
+    return 0
+
+
+def _ui(kubectl: Kubectl, arguments: argparse.Namespace) -> int:
+    # imported late, because the other commands need no HTTP server
+    from tenant_apiserver.ui.command import UiOptions, ui
+
+    options = UiOptions(
+        address=arguments.address,
+        port=arguments.port,
+        namespace=arguments.namespace,
+        read_only=arguments.read_only,
+        open_browser=arguments.open,
+    )
+    return ui(kubectl.command, options)
+
+
+def _tree(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
+    name, namespace = arguments.name, arguments.namespace
+
+    def text(tenants: Sequence[Object]) -> str:
+        quotas = list_quotas(kubectl, tenants).found
+        wide = arguments.output == "wide"
+        return render_tree(tenants, quotas, name=name, namespace=namespace, wide=wide, colour=colour())
+
+    def show(tenants: Sequence[Object]) -> None:
+        write(
+            arguments,
+            tree_document(tenants, name=name, namespace=namespace),
+            lambda: text(tenants) or no_tenants(kubectl, tenants, namespace),
+        )
+
+    tenants = list_tenants(kubectl)
+    _check(tenants, arguments)
+    show(tenants)
+    if arguments.watch:
+        # the changes only say when to read again: the tree needs parents and children as well
+        for _ in kubectl.changes("get", "tenants", "-A", "--watch-only", "--no-headers"):
+            print(flush=True)
+            show(list_tenants(kubectl))
+
+
+def _explain(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
+    tenants, subject, name = list_tenants(kubectl), arguments.subject, arguments.name
+    namespace = arguments.namespace or kubectl.namespace()
+    if arguments.tenant or (subject == "tenant" and name):
+        wanted = arguments.tenant or name
+        key = tenant_named(tenants, wanted, arguments.namespace, preferred=kubectl.namespace())
+    elif subject == "host":
+        key = tenant_of_host(tenants, name, namespace)
+    elif subject in ("route", "namespace"):
+        key = tenant_of_namespace(tenants, name.partition("/")[0])
+    else:
+        check_namespace(tenants, arguments.namespace)
+        key = tenant_of_namespace(tenants, namespace)
+    about = "tenant" if subject == "tenant" else f"{subject}/{name}"
+    answer = _ask(kubectl, key, about)
+    wide = arguments.output == "wide"
+    write(arguments, answer, lambda: render_explanation(answer, wide=wide, colour=colour()))
+
+
+def _diff(kubectl: Kubectl, arguments: argparse.Namespace) -> int:
+    """1 if something differs."""
+    if arguments.filename:
+        answer = planned_by_file(kubectl, arguments.filename, arguments.name, arguments.namespace)
+    else:
+        key = _tenant_named(kubectl, arguments.name, arguments.namespace)
+        answer = kubectl.get(tenant_path(key.namespace, key.name, "diff"))
+    write(arguments, answer, lambda: render_differences(answer, colour=colour()))
+    sys.stderr.write(render_notes(answer))
+    return 1 if has_differences(answer) else 0
+
+
+def _quota(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
+    tenants = list_tenants(kubectl)
+    _check(tenants, arguments)
+    shown = [each for each in tenants if _is_chosen(each, arguments.name, arguments.namespace)]
+    names = {f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in shown}
+    used = list_quotas(kubectl, tenants)
+    rows = [row for row in quota_rows(tenants, used.found) if row.tenant in names]
+
+    def advice() -> str:
+        return no_quotas(kubectl, shown) if shown else no_tenants(kubectl, tenants, arguments.namespace)
+
+    write(arguments, {"items": [each.as_object() for each in rows]}, lambda: render_quota(rows) or advice())
+    sys.stderr.write(render_missing_right(used.denied, [workload_namespace(each) for each in shown]))
+
+
+def _hosts(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
+    tenants, place = list_tenants(kubectl), arguments.namespace
+    # in a namespace there are the routes of its own tenant, and the tenants below it
+    shown = [each for each in tenants if place in ("", each["metadata"]["namespace"], workload_namespace(each))]
+    chosen = {workload_namespace(each) for each in shown} | ({place} if place else set())
+    routes = list_routes(kubectl, sorted(chosen))
+    if place:
+        routes = [each for each in routes if each["metadata"]["namespace"] in chosen]
+    if not routes:
+        check_namespace(tenants, place)
+    # the Gateway of an ancestor has the listener of a tenant that inherits it
+    gateways, certificates = list_gateways(kubectl, sorted({workload_namespace(each) for each in tenants}))
+    rows = host_rows(tenants, routes, gateways, certificates, datetime.now(UTC))
+
+    def advice() -> str:
+        return no_hosts(kubectl, shown) if shown else no_tenants(kubectl, tenants, place)
+
+    write(arguments, {"items": [each.as_object() for each in rows]}, lambda: render_hosts(rows) or advice())
+
+
+def _check(tenants: Sequence[Object], arguments: argparse.Namespace) -> None:
+    """Raises NoTenant for a name or a namespace that there is none of."""
+    check_name(tenants, arguments.name, arguments.namespace)
+    check_namespace(tenants, arguments.namespace)
+
+
+def _tenant_named(kubectl: Kubectl, name: str, namespace: str) -> Key:
+    return tenant_named(list_tenants(kubectl), name, namespace, preferred=kubectl.namespace())
+
+
+def _ask(kubectl: Kubectl, key: Key, about: str) -> Object:
+    return kubectl.get(tenant_path(key.namespace, key.name, "explain"), {"about": about})
+
+
+def _is_chosen(tenant: Object, name: str, namespace: str) -> bool:
+    metadata = tenant["metadata"]
+    return name in ("", metadata["name"]) and namespace in ("", metadata["namespace"])
