@@ -80,6 +80,10 @@ def test_each_command_answers_about_a_tenant(
     denied = kubectl_tenant("tenant", "who-can-see", tenant, user=unique, groups=groups)
     assert denied.returncode == 1
     assert "cannot list resource" in denied.stderr
+    assert f"{tenant}   " in output("-n", ROOT, "tree")
+    assert f"Tenant {ROOT}/{tenant}" in output("explain", "tenant", f"{ROOT}/{tenant}")
+    conflict = kubectl_tenant("tenant", "tree", f"{ROOT}/{tenant}", "-n", f"tenant-{tenant}")
+    assert (conflict.returncode, conflict.stdout) == (2, "")
     for command in (("explain", "tenant"), ("tree",), ("quota",)):
         missing = kubectl_tenant("tenant", *command, f"no{unique}")
         assert (missing.returncode, missing.stdout) == (1, "")
@@ -97,6 +101,60 @@ def test_each_command_answers_about_a_tenant(
     assert kubectl_tenant("tenant", "tree", "--context", "missing").returncode == 1
     completed = kubectl_tenant("__complete", "tenant", "tree", tenant[:3]).stdout
     assert tenant in completed
+
+
+def test_a_user_who_sees_no_tenant_is_told_which_right_to_ask_for(unique: str, kubectl_tenant: Run) -> None:
+    for command in (("tree",), ("quota",), ("hosts",), ("-n", ROOT, "tree", "-A")):
+        done = kubectl_tenant("tenant", *command, user=unique)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("No tenant that you may see. Ask an administrator for a Role such as")
+        assert "create" not in done.stdout
+    for failing in (("explain", "host", "x.example.org"), ("who-can-see", "root"), ("tree", f"{ROOT}/root")):
+        done = kubectl_tenant("tenant", *failing, user=unique)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith("error: no tenant that you may see; ask an administrator for a Role such as")
+
+
+def test_advice_is_for_those_who_may_follow_it(
+    cluster: E2eCluster, tenants: Tenants, unique: str, kubectl_tenant: Run
+) -> None:
+    tenant = tenants.create()["metadata"]["name"]
+    tenants.wait_until_settled(tenant)
+    assert f"kubectl patch tenant {tenant} -n {ROOT}" in kubectl_tenant("tenant", "quota", f"{ROOT}/{tenant}").stdout
+    assert f'"namespace": "tenant-{tenant}"' in kubectl_tenant("tenant", "tree", "-n", f"tenant-{tenant}").stdout
+    groups = (f"tenant-{tenant}-view",)
+    eve = cluster.client(unique, groups)
+    cluster.wait_until("eve sees her tenant", lambda: eve.get(tenants_path(ROOT, tenant)).status == 200)
+    quota = kubectl_tenant("tenant", "quota", user=unique, groups=groups)
+    assert quota.stdout == (
+        f"{ROOT}/{tenant} declares no quota. An administrator of namespace {ROOT} can set spec.resourceQuotas.\n"
+    )
+    below = kubectl_tenant("tenant", "tree", "-n", f"tenant-{tenant}", user=unique, groups=groups)
+    assert below.stdout == f"No tenant that you may see is in namespace tenant-{tenant}.\n"
+    # the check that the advice names: for all names in the namespace the answer is no
+    assert kubectl_tenant(
+        "auth", "can-i", "get", f"tenants/{tenant}", "-n", ROOT, user=unique, groups=groups
+    ).stdout == ("yes\n")
+
+
+def test_kubectl_completes_flags_and_their_values(
+    cluster: E2eCluster, tenants: Tenants, unique: str, kubectl_tenant: Run
+) -> None:
+    tenant = tenants.create()["metadata"]["name"]
+    tenants.wait_until_settled(tenant)
+
+    def completed(*words: str, user: str = "") -> list[str]:
+        """Without the directive, which is the last line."""
+        return kubectl_tenant("__completeNoDesc", "tenant", *words, user=user).stdout.splitlines()[:-1]
+
+    assert completed("tree", "--con") == ["--context"]
+    assert completed("tree", "-o", "") == ["wide", "json", "yaml"]
+    assert {ROOT, f"tenant-{tenant}"} <= set(completed("tree", "-n", ""))
+    contexts = kubectl_tenant("config", "get-contexts", "-o", "name").stdout.splitlines()
+    assert contexts
+    assert completed("tree", "--context", "") == contexts
+    assert completed("quota", f"{ROOT}/{tenant}") == [f"{ROOT}/{tenant}"]
+    assert completed("tree", tenant, user=unique) == []
 
 
 def _manifest(path: Path, name: str, spec: Mapping[str, object]) -> str:
@@ -157,6 +215,11 @@ def test_diff_shows_what_the_controllers_would_change(
     cluster.wait_until("eve may ask about her tenant", lambda: eve.get(path).status == 200)
     assert diff(user=unique, groups=groups).returncode == 0
     assert eve.request("POST", path, {"spec": {"tenant": tenants.get(tenant)}}).status == 403
+    denied = diff("-f", quota, user=unique, groups=groups)
+    assert (denied.returncode, denied.stdout) == (2, "")
+    assert denied.stderr.startswith(f'Error from server (Forbidden): tenants.apps.cozystack.io "{tenant}" is forbidden')
+    assert denied.stderr.endswith("; diff -f writes nothing, and needs the right to\n")
+    assert denied.stderr.count("\n") == 1
 
 
 def test_diff_counts_the_objects_that_the_user_may_not_see(
