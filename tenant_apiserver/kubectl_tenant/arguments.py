@@ -14,7 +14,7 @@ from tenant_apiserver.kubectl_tenant.words import (
     FLAGS,
     OUTPUTS,
     SUBJECTS,
-    Flag,
+    PluginFlag,
     flag_named,
     split,
     takes_next,
@@ -114,7 +114,7 @@ def _command(commands: argparse._SubParsersAction[_Parser], name: str, text: str
     return parser
 
 
-def _add_flag(parser: _Parser, flag: Flag) -> None:
+def _add_flag(parser: _Parser, flag: PluginFlag) -> None:
     if not flag.metavar:
         parser.add_argument(*flag.names, dest=flag.attribute, action="store_true", help=flag.help)
     elif flag.repeated:

@@ -16,7 +16,7 @@ from tenant_apiserver.kubectl_tenant.words import (
     FLAGS,
     OUTPUTS,
     SUBJECTS,
-    Flag,
+    PluginFlag,
     flag_named,
     split,
     takes_next,
@@ -75,7 +75,7 @@ def _of_position(others: Sequence[str], last: str, namespace: str, kubectl: Kube
     return Completion((), _NO_FILES)
 
 
-def _of_value(flag: Flag | None, last: str, flags: Sequence[str], kubectl: Kubectl) -> Completion:
+def _of_value(flag: PluginFlag | None, last: str, flags: Sequence[str], kubectl: Kubectl) -> Completion:
     match flag.name if flag is not None else "":
         case "output":
             return _matching(OUTPUTS, last)

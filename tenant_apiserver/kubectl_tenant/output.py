@@ -1,4 +1,4 @@
-"""What the plugin writes: text for a terminal, JSON and YAML."""
+"""Writes the output of the plugin: text for a terminal, JSON and YAML."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class Kubectl:
             raise RequestFailed(f"{_reason(str(failure))}{hint}", failure.status) from failure
 
     def may(self, verb: str, group: str, resource: str, namespace: str) -> bool:
-        """Whether the user may do this in a namespace, by a SelfSubjectAccessReview; False if the cluster does not
+        """True if the user may do this in a namespace, by a SelfSubjectAccessReview; False also if the cluster does not
         tell."""
         attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace}
         review = {
@@ -153,7 +153,7 @@ class Kubectl:
 
 
 def _reason(message: str) -> str:
-    """What the server said of an apply, without the patch that kubectl prints as well, and without its warnings."""
+    """The answer of the server to an apply, without the patch that kubectl prints as well, and without its warnings."""
     lines = [line for line in message.splitlines(keepends=True) if not line.startswith("Warning: ")]
     text = "".join(lines)
     for dump in _DUMPS:

@@ -22,7 +22,7 @@ NAME, FILE = "NAME", "FILE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flag:
+class PluginFlag:
     """`metavar` is empty for a flag without a value. `commands` is empty for a flag of all."""
 
     name: str
@@ -50,62 +50,62 @@ class Flag:
 
 
 FLAGS = (
-    Flag(name="namespace", short="n", metavar="NAMESPACE", help="the namespace of the tenant (default: any)"),
-    Flag(
+    PluginFlag(name="namespace", short="n", metavar="NAMESPACE", help="the namespace of the tenant (default: any)"),
+    PluginFlag(
         name="all-namespaces",
         short="A",
         help="all tenants that you may see, which is the default",
         commands=("tree", "quota", "hosts"),
     ),
-    Flag(
+    PluginFlag(
         name="output",
         short="o",
         metavar="FORMAT",
         help="wide, json or yaml",
         commands=[name for name in COMMANDS if name != "ui"],
     ),
-    Flag(name="watch", short="w", help="print the tree again after each change", commands=("tree",)),
-    Flag(
+    PluginFlag(name="watch", short="w", help="print the tree again after each change", commands=("tree",)),
+    PluginFlag(
         name="tenant",
         metavar=NAME,
         help="the tenant to ask (default: the one that the name belongs to)",
         commands=("explain",),
     ),
-    Flag(
+    PluginFlag(
         name="filename",
         short="f",
         metavar=FILE,
         help="the tenant as FILE would make it; - is stdin",
         commands=("diff",),
     ),
-    Flag(
+    PluginFlag(
         name="address",
         metavar="ADDRESS",
         help="the address to listen on, 127.0.0.1 (the default) or ::1",
         commands=("ui",),
     ),
-    Flag(name="port", metavar="PORT", help="the port to listen on (default: 0, any free one)", commands=("ui",)),
-    Flag(name="open", help="open the page in the default browser", commands=("ui",)),
-    Flag(name="read-only", help="refuse every write", commands=("ui",)),
-    Flag(name="context", metavar=NAME, help="the context of the kubeconfig", of_kubectl=True),
-    Flag(name="kubeconfig", metavar=FILE, help="the kubeconfig", of_kubectl=True),
-    Flag(name="cluster", metavar=NAME, help="the cluster of the kubeconfig", of_kubectl=True),
-    Flag(name="user", metavar=NAME, help="the user of the kubeconfig", of_kubectl=True),
-    Flag(name="as", metavar="USER", help="the user to impersonate", of_kubectl=True),
-    Flag(name="as-uid", metavar="UID", help="the UID to impersonate", of_kubectl=True),
-    Flag(
+    PluginFlag(name="port", metavar="PORT", help="the port to listen on (default: 0, any free one)", commands=("ui",)),
+    PluginFlag(name="open", help="open the page in the default browser", commands=("ui",)),
+    PluginFlag(name="read-only", help="refuse every write", commands=("ui",)),
+    PluginFlag(name="context", metavar=NAME, help="the context of the kubeconfig", of_kubectl=True),
+    PluginFlag(name="kubeconfig", metavar=FILE, help="the kubeconfig", of_kubectl=True),
+    PluginFlag(name="cluster", metavar=NAME, help="the cluster of the kubeconfig", of_kubectl=True),
+    PluginFlag(name="user", metavar=NAME, help="the user of the kubeconfig", of_kubectl=True),
+    PluginFlag(name="as", metavar="USER", help="the user to impersonate", of_kubectl=True),
+    PluginFlag(name="as-uid", metavar="UID", help="the UID to impersonate", of_kubectl=True),
+    PluginFlag(
         name="as-group",
         metavar="GROUP",
         help="a group to impersonate; can be repeated",
         of_kubectl=True,
         repeated=True,
     ),
-    Flag(name="token", metavar="TOKEN", help="the bearer token", of_kubectl=True),
-    Flag(name="server", short="s", metavar="URL", help="the address of the API server", of_kubectl=True),
+    PluginFlag(name="token", metavar="TOKEN", help="the bearer token", of_kubectl=True),
+    PluginFlag(name="server", short="s", metavar="URL", help="the address of the API server", of_kubectl=True),
 )
 
 
-def flag_named(word: str) -> Flag | None:
+def flag_named(word: str) -> PluginFlag | None:
     """The flag that a word such as `-n`, `-nNAMESPACE`, `--namespace` or `--namespace=NAMESPACE` is about."""
     name = word.partition("=")[0] if word.startswith("--") else word[:2]
     return next((each for each in FLAGS if name in each.names), None)
