@@ -85,7 +85,7 @@ class Ledger:
         return totals
 
     def used(
-        self, tenant: TenantSummary, keys: Set[str], usage: NamespaceUsage, *, besides: TenantSummary
+        self, tenant: TenantSummary, keys: Set[str], usage: NamespaceUsage, *, besides: TenantSummary | None = None
     ) -> Mapping[str, int]:
         """The usage of the Tenant and of its descendants that share its amounts of these keys, and what those that
         declare an amount of their own use beyond it: an amount that is lowered below its use frees nothing. The
@@ -105,12 +105,15 @@ class Ledger:
         for node in reversed(nodes):
             _add(node.used, keys, self._usage_besides(node.tenant, usage, besides))
             if node.above is not None:
-                _hand_up(self._of(node.tenant), keys, node, node.above, counts_use=node.tenant.key != besides.key)
+                counts_use = besides is None or node.tenant.key != besides.key
+                _hand_up(self._of(node.tenant), keys, node, node.above, counts_use=counts_use)
         return top.used
 
-    def _usage_besides(self, tenant: TenantSummary, usage: NamespaceUsage, besides: TenantSummary) -> Mapping[str, int]:
+    def _usage_besides(
+        self, tenant: TenantSummary, usage: NamespaceUsage, besides: TenantSummary | None
+    ) -> Mapping[str, int]:
         in_use = usage(tenant.namespace)
-        if tenant.key != besides.key:
+        if besides is None or tenant.key != besides.key:
             return in_use
         declared = self._of(tenant).greatest
         return {key: amount for key, amount in in_use.items() if key not in declared}

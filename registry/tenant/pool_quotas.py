@@ -40,6 +40,11 @@ def shares_of(quota: Object) -> Shares:
     return {key: Share(used.get(key, 0), hard.get(key), admitted.get(key)) for key in {*hard, *admitted, *used}}
 
 
+def counted_use(quota: Object) -> Mapping[str, int]:
+    """The use that the cluster has counted for a ResourceQuota, in billionths by canonical key."""
+    return _amounts(quota.get("status"), "used")
+
+
 def joined(first: Shares, second: Shares) -> Shares:
     """Of each key, the greater amounts of two ResourceQuotas of one namespace."""
     return {key: first.get(key, NOTHING).joined(second.get(key, NOTHING)) for key in {*first, *second}}
