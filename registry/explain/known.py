@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from apiserver.meta.resource import Key, Object
 from registry.names import GROUP, KIND, VERSION
+from registry.tenant.quota_keys import EQUAL, AllocationRatios
+from registry.tenant.summary import TenantSummary
 
 API_VERSION = f"{GROUP}/{VERSION}"
 
@@ -41,6 +43,19 @@ class KnownTenant:
     @property
     def host(self) -> str:
         return str((self.status.get("host") or {}).get("value") or "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownQuota:
+    """`allocated` is what children declare, in billionths by canonical key, without those that the user may not see;
+    `sees_all`: there are none of these. `ancestors` are those that the user may get without a gap, nearest first;
+    `reaches_root`: there are no others."""
+
+    ratios: AllocationRatios = EQUAL
+    allocated: Mapping[str, int] = field(default_factory=dict)
+    sees_all: bool = True
+    ancestors: Sequence[TenantSummary] = ()
+    reaches_root: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

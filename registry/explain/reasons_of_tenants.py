@@ -111,7 +111,10 @@ REASONS_OF_TENANTS: Mapping[str, Rule] = {
         "inheritance.md#pools-of-quota",
         "use less, or ask for a larger spec.resourceQuotas of the tenant that declares the pool",
     ),
-    "NotEnforced": Rule("This cluster counts no ResourceQuotas, so that declared limits have no effect.", _QUOTAS),
+    "NotEnforced": Rule(
+        "On a cluster that counts no ResourceQuotas, declared limits bind only what child tenants may declare.",
+        _QUOTAS,
+    ),
     "NoQuotaController": Rule(
         "The quota controller of kube-controller-manager puts limits into effect.",
         _CONTENTS,

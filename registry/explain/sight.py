@@ -13,8 +13,8 @@ from apiserver.request.context import User
 from registry.cluster.interface import ClusterClient, ClusterResource, NotServed
 from registry.names import GROUP, VERSION
 
-# An explanation costs no more reviews of Tenants than this.
-_MOST_REVIEWS = 20
+MOST_REVIEWS = 20
+"""A question about Tenants costs no more reviews than this."""
 
 
 class ListedPage(NamedTuple):
@@ -60,9 +60,16 @@ class Sight:
 
     async def tenants(self, keys: Iterable[Key]) -> frozenset[Key]:
         """Those of the Tenants that the user may get; only the first twenty are considered."""
-        some = list(dict.fromkeys(keys))[:_MOST_REVIEWS]
+        some = list(dict.fromkeys(keys))[:MOST_REVIEWS]
         allowed = await asyncio.gather(*(self.is_allowed(self.tenant_access("get", each)) for each in some))
         return frozenset(each for each, may in zip(some, allowed, strict=True) if may)
+
+    async def may_get_tenants_in(self, namespaces: Iterable[str]) -> Sequence[str]:
+        """Those of the namespaces all of whose Tenants the user may get; only the first twenty are considered. The
+        empty name stands for all namespaces."""
+        some = list(dict.fromkeys(namespaces))[:MOST_REVIEWS]
+        allowed = await asyncio.gather(*(self.is_allowed(self.tenant_access("get", Key(each, ""))) for each in some))
+        return [each for each, may in zip(some, allowed, strict=True) if may]
 
     async def get(self, resource: ClusterResource, key: Key) -> Object | None:
         """None if the user may not get the object, or it does not exist. Raises ClusterUnreachable."""

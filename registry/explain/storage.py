@@ -17,6 +17,7 @@ from registry.explain.chains.tenant import explain_tenant
 from registry.explain.chains.user import explain_readers, explain_user
 from registry.explain.known import KnownTenant
 from registry.explain.read import ExplainSources, read_host, read_namespace, read_route, read_tenant, read_user
+from registry.explain.read_quota import read_quota
 from registry.explain.readers import read_readers
 from registry.explain.sight import Sight
 from registry.explain.subject import ExplainedSubject, parse_subject
@@ -41,7 +42,7 @@ class Explainer:
         known = await read_tenant(sources, sight, tenant)
         match subject.kind:
             case "tenant":
-                return explain_tenant(known, about)
+                return explain_tenant(known, await read_quota(sources.tree, sight, tenant), about)
             case "host":
                 return explain_host(await read_host(sources, sight, known, subject.name), about)
             case "route":

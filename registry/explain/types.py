@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from apiserver.meta.resource import Column, Key, Object, Resource
 from registry.names import GROUP, VERSION
 from registry.structural_schema import structural_schema
+from registry.tenant.quota_keys import AllocationRatios
 
 FORMAT = 1
 """The version of the answers: a client that knows it understands each of their fields."""
@@ -46,6 +49,22 @@ class Fact(_Model):
     remedy: str | None = Field(None, description="The nearest change that would make it work.")
 
 
+class DecimalRatios(_Model):
+    """The platform's allocation ratios, as decimal numbers."""
+
+    cpu: str = Field(description="The divisor of amounts of cpu.")
+    memory: str = Field(description="The divisor of amounts of memory.")
+    ephemeral_storage: str = Field(alias="ephemeralStorage", description="The divisor of amounts of ephemeral-storage.")
+
+    @classmethod
+    def of(cls, ratios: AllocationRatios) -> DecimalRatios:
+        cpu, memory, ephemeral_storage = (str(Decimal(each.numerator) / each.denominator) for each in ratios.values)
+        return cls(cpu=cpu, memory=memory, ephemeral_storage=ephemeral_storage)
+
+    def to_ratios(self) -> AllocationRatios:
+        return AllocationRatios(Fraction(self.cpu), Fraction(self.memory), Fraction(self.ephemeral_storage))
+
+
 class _Explanation(_Model):
     about: str = Field(description="The subject, as it was asked for.")
     format: int = Field(description="The version of the answer; it changes when a field changes its meaning.")
@@ -54,6 +73,11 @@ class _Explanation(_Model):
     )
     summary: str = Field(description="The answer in one sentence.")
     facts: list[Fact] = Field(description="The facts that lead to the answer, in their order.")
+    allocation_ratios: DecimalRatios | None = Field(
+        None,
+        alias="allocationRatios",
+        description="Of a tenant: by how much limits may exceed requests, which quotas are compared with.",
+    )
 
 
 def fact_object(api_version: str, kind: str, key: Key, field: str = "") -> FactObject:
@@ -67,7 +91,13 @@ def hidden_object() -> FactObject:
 
 
 def explanation(
-    tenant: Key, about: str, facts: Sequence[Fact], summary: str, *, deciding: Sequence[Fact] | None = None
+    tenant: Key,
+    about: str,
+    facts: Sequence[Fact],
+    summary: str,
+    *,
+    deciding: Sequence[Fact] | None = None,
+    ratios: AllocationRatios | None = None,
 ) -> Object:
     """The answer as an object without apiVersion and kind. `summary` is that of an answer without a problem; otherwise
     the first fact that is not True is the summary. Only the `deciding` facts count if they are passed."""
@@ -83,6 +113,7 @@ def explanation(
         verdict=problem.status if problem is not None else "True",
         summary=summary,
         facts=list(facts),
+        allocation_ratios=DecimalRatios.of(ratios) if ratios is not None else None,
     )
     return {
         "metadata": {"name": tenant.name, "namespace": tenant.namespace},

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from apiserver.meta.resource import Key, Object
-from registry.explain.known import TENANT, KnownTenant
+from apiserver.meta.resource import Object
+from registry.explain.chains.quota import quota_facts
+from registry.explain.known import TENANT, KnownQuota, KnownTenant
 from registry.explain.reasons import condition_fact
 from registry.explain.types import Fact, FactObject, explanation, fact_object
 
@@ -13,13 +14,14 @@ _INHERITANCE = "inheritance.md"
 _SERVICES = ("etcd", "monitoring", "ingress", "seaweedfs")
 
 
-def explain_tenant(known: KnownTenant, about: str) -> Object:
+def explain_tenant(known: KnownTenant, quota: KnownQuota, about: str) -> Object:
     """The answer about a Tenant; its condition Ready decides."""
     conditions = condition_facts(known)
     ready = [each for each in conditions if (each.object.field or "").endswith("[Ready]")]
-    facts = [*place_facts(known), host_fact(known), gateway_fact(known), *_service_facts(known), *_quota_facts(known)]
+    facts = [*place_facts(known), host_fact(known), gateway_fact(known), *_service_facts(known)]
+    facts += [*quota_facts(known, quota), *conditions]
     summary = f"tenant {known.key.namespace}/{known.key.name} is ready"
-    return explanation(known.key, about, [*facts, *conditions], summary, deciding=ready)
+    return explanation(known.key, about, facts, summary, deciding=ready, ratios=quota.ratios)
 
 
 def place_facts(known: KnownTenant) -> Iterator[Fact]:
@@ -109,25 +111,6 @@ def _service_facts(known: KnownTenant) -> Iterator[Fact]:
                 rule=f"The nearest of a tenant and its ancestors with spec.{name}: true runs {name}, or the root.",
                 link=_INHERITANCE,
             )
-
-
-def _quota_facts(known: KnownTenant) -> Iterator[Fact]:
-    """The use of each limit that binds the namespace."""
-    if known.quota is None:
-        return
-    status = known.quota.get("status") or {}
-    hard, used = status.get("hard") or {}, status.get("used") or {}
-    metadata = known.quota["metadata"]
-    for key in sorted(hard):
-        yield Fact(
-            object=fact_object(
-                "v1", "ResourceQuota", Key(metadata["namespace"], metadata["name"]), f"status.hard[{key}]"
-            ),
-            status="True",
-            value=f"{used.get(key, '0')} of {hard[key]}",
-            rule="A tenant and the descendants that declare no quota of their own share what it declares.",
-            link="inheritance.md#pools-of-quota",
-        )
 
 
 def _from(known: KnownTenant, namespace: str) -> str:

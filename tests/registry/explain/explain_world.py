@@ -16,6 +16,7 @@ from registry.explain.read import ExplainSources
 from registry.explain.storage import Explainer
 from registry.explain.subject import parse_subject
 from registry.explain.types import explanation_resource
+from registry.tenant.quota_keys import EQUAL, AllocationRatios
 from registry.tenant.summary import summarize
 from registry.tenant.tree import TenantTree, effective_gateway, effective_host
 from registry.tenant.types import tenant_resource
@@ -69,10 +70,11 @@ class ExplainWorld:
     objects: Sequence[Stored] = ()
     conditions: Mapping[Key, Sequence[Object]] = field(default_factory=dict)
     authorizer: Everything | InNamespaces = field(default_factory=Everything)
+    ratios: AllocationRatios = EQUAL
 
     def _objects(self) -> tuple[TenantTree, list[Object]]:
         plain = [tenant(key.name, key.namespace, spec=spec) for key, spec in self.tenants.items()]
-        tree = TenantTree(map(summarize, plain), root_host=ROOT_HOST)
+        tree = TenantTree(map(summarize, plain), root_host=ROOT_HOST, ratios=self.ratios)
         for each in plain:
             key = Key(each["metadata"]["namespace"], each["metadata"]["name"])
             summary = tree.get(key)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +19,7 @@ from registry.cluster.interface import CLUSTERROLEBINDINGS, CLUSTERROLES, NAMESP
 from registry.explain.read import CERTIFICATES, GATEWAYS
 from registry.explain.storage import groups_of
 from registry.explain.subject import ExplainedSubject, parse_subject
+from registry.tenant.quota_keys import AllocationRatios
 from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.registry.explain.explain_world import (
     ALICE,
@@ -59,8 +63,8 @@ def _served() -> list[Stored]:
     ]
 
 
-def _quota() -> Stored:
-    status = {"hard": {"requests.cpu": "4"}, "used": {"requests.cpu": "500m"}}
+def _quota(*others: str) -> Stored:
+    status = {"hard": {"requests.cpu": "4", **dict.fromkeys(others, "8Gi")}, "used": {"requests.cpu": "500m"}}
     return RESOURCEQUOTAS, {"metadata": metadata("tenant-pool", "tenant-alice"), "status": status}
 
 
@@ -80,6 +84,14 @@ def _bindings() -> list[Stored]:
 
 _REFUSED = condition("GatewayReady", "False", "GatewayNotAccepted", "gateway tenant-alice/cozystack: Pending")
 _ATTACHED = {"namespace.cozystack.io/host": "alice.example.org", "namespace.cozystack.io/gateway": "tenant-alice"}
+_DEV, _LOW = Key("tenant-alice", "dev"), Key("tenant-alice-dev", "low")
+_WITH_QUOTAS: Mapping[Key, Mapping[str, Any]] = {
+    Key("tenant-root", "root"): {"resourceQuotas": {"cpu": "40", "memory": "8Gi"}},
+    ALICE: {"resourceQuotas": {"cpu": "16", "requests.cpu": "4", "count/secrets": 9}},
+    _DEV: {"resourceQuotas": {"requests.cpu": "200m", "secrets": 2}},
+    _LOW: {"resourceQuotas": {"limits.cpu": "3"}},
+}
+_TENFOLD = AllocationRatios(cpu=Fraction(10), memory=Fraction(3, 2))
 _PARENT_HIDDEN = InNamespaces({"tenant-alice"}, {("tenants", "tenant-root", "alice")})
 
 
@@ -93,6 +105,17 @@ _PARENT_HIDDEN = InNamespaces({"tenant-alice"}, {("tenants", "tenant-root", "ali
             ExplainWorld(_TENANTS, conditions={ALICE: [{**_REFUSED, "type": "Ready"}, _REFUSED]}),
         ),
         ("tenant-parent-hidden", "", ExplainWorld(_TENANTS, authorizer=_PARENT_HIDDEN)),
+        ("tenant-with-quota", "tenant", ExplainWorld(_WITH_QUOTAS, [_quota()], ratios=_TENFOLD)),
+        (
+            "tenant-with-quota-parent-hidden",
+            "tenant",
+            ExplainWorld(_WITH_QUOTAS, [_quota("memory")], authorizer=_PARENT_HIDDEN, ratios=_TENFOLD),
+        ),
+        (
+            "tenant-in-the-pool-of-an-ancestor",
+            "tenant",
+            ExplainWorld({**_WITH_QUOTAS, ALICE: {"resourceQuotas": {"limits.cpu": "4"}}}, ratios=_TENFOLD),
+        ),
         ("host-served", f"host/{_HOST.upper()}.", ExplainWorld(_TENANTS, _served())),
         (
             "host-conflict",

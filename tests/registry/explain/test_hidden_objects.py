@@ -80,6 +80,43 @@ async def test_hidden_objects_do_not_change_an_answer(
     assert await alone.explain(about) == await among_others.explain(about)
 
 
+_QUOTAS = st.fixed_dictionaries(
+    {}, optional={key: st.sampled_from(["1", "3", "7"]) for key in ("cpu", "requests.cpu", "limits.cpu", "pods")}
+)
+_HIDDEN_TENANTS = (
+    ("tenant-root", "root"),
+    ("tenant-root", "bob"),
+    ("tenant-bob", "carol"),
+    ("tenant-alice-dev", "low"),
+    ("tenant-alice-test", "low"),
+    ("tenant-alice-dev-low", "lowest"),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    own=_QUOTAS,
+    dev=_QUOTAS,
+    hidden=st.lists(st.dictionaries(st.sampled_from(_HIDDEN_TENANTS), _QUOTAS, max_size=5), min_size=2, max_size=2),
+    about=st.sampled_from(["tenant", "host/shop.alice.example.org"]),
+)
+async def test_hidden_quotas_do_not_change_an_answer(
+    own: dict[str, str], dev: dict[str, str], hidden: list[dict[tuple[str, str], dict[str, str]]], about: str
+) -> None:
+    """Above the tenant, beside it, and below its children."""
+    seen: dict[Key, dict[str, Any]] = {
+        ALICE: {"resourceQuotas": own},
+        Key("tenant-alice", "dev"): {"resourceQuotas": dev},
+        Key("tenant-alice", "test"): {},
+    }
+    worlds = []
+    for each in hidden:
+        tenants = {Key(*key): {"resourceQuotas": quotas} for key, quotas in each.items()}
+        tenants.setdefault(Key("tenant-root", "root"), {})
+        worlds.append(ExplainWorld({**tenants, **seen}, authorizer=_EVE_SEES))
+    assert await worlds[0].explain(about) == await worlds[1].explain(about)
+
+
 # eve may ask about other users, and who may see her tenant, by what is bound in its parent's namespace
 _EVE_ASKS = InNamespaces(
     {"tenant-alice"},

@@ -1,0 +1,79 @@
+"""Reads what the user may know of the quota of a Tenant: what visible children declare, and from whom it lives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence, Set
+from itertools import takewhile
+
+from apiserver.meta.resource import Object
+from registry.explain.known import KnownQuota
+from registry.explain.sight import MOST_REVIEWS, Sight
+from registry.tenant.quota_keys import AllocationRatios, comparable_limits
+from registry.tenant.quota_pools import pools_of
+from registry.tenant.summary import TenantSummary, summarize
+from registry.tenant.tree import BaseTenantTree, TenantTree
+
+
+async def read_quota(tree: TenantTree, sight: Sight, obj: Object) -> KnownQuota:
+    """`obj` is a Tenant that the user may get."""
+    tenant = summarize(obj)
+    above = tree.ancestors(tenant)
+    visible, seen = await asyncio.gather(sight.tenants(each.key for each in above), _seen(tree, sight, tenant))
+    ancestors = tuple(takewhile(lambda each: each.key in visible, above))
+    return KnownQuota(
+        ratios=tree.ratios,
+        allocated=_allocated(tree if seen is None else _SeenTree(tree, seen), tenant),
+        sees_all=seen is None,
+        ancestors=ancestors,
+        reaches_root=(ancestors[-1] if ancestors else tenant).is_root,
+    )
+
+
+class _SeenTree(BaseTenantTree):
+    """A tree in which only some namespaces have Tenants."""
+
+    def __init__(self, tree: TenantTree, namespaces: Set[str]) -> None:
+        self._tree = tree
+        self._namespaces = namespaces
+
+    @property
+    def root_host(self) -> str:
+        return self._tree.root_host
+
+    @property
+    def ratios(self) -> AllocationRatios:
+        return self._tree.ratios
+
+    def by_namespace(self, namespace: str) -> TenantSummary | None:
+        return self._tree.by_namespace(namespace)
+
+    def children(self, namespace: str) -> Sequence[TenantSummary]:
+        return self._tree.children(namespace) if namespace in self._namespaces else ()
+
+
+async def _seen(tree: TenantTree, sight: Sight, tenant: TenantSummary) -> Set[str] | None:
+    """The namespaces at and below the Tenant all of whose Tenants the user may get, None for all there are. Below a
+    child that declares what the Tenant does, nothing is counted.
+
+    Twenty are considered, chosen by what the user may get, so that hidden Tenants do not decide which.
+    """
+    keys = comparable_limits(tenant.quotas, tree.ratios).keys()
+    if not keys:
+        return frozenset()
+    if await sight.may_get_tenants_in([""]):
+        return None
+    seen: dict[str, None] = {}
+    waiting, considered = [tenant.namespace], 0
+    while waiting and considered < MOST_REVIEWS:
+        some = [each for each in waiting if each not in seen][: MOST_REVIEWS - considered]
+        considered += len(some)
+        allowed = await sight.may_get_tenants_in(some)
+        seen |= dict.fromkeys(allowed)
+        below = (each for namespace in allowed for each in tree.children(namespace))
+        waiting = [each.namespace for each in below if not keys <= comparable_limits(each.quotas, tree.ratios).keys()]
+    return seen.keys()
+
+
+def _allocated(tree: BaseTenantTree, tenant: TenantSummary) -> Mapping[str, int]:
+    return {key: pool.declared.amount - pool.rest for key, pool in pools_of(tree, tenant).items()}
