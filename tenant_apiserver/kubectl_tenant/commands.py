@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from apiserver.meta.resource import Key, Object
+from registry.tenant.quota_keys import EQUAL, AllocationRatios
 from tenant_apiserver.kubectl_tenant.advice import no_hosts, no_quotas, no_readers, no_tenants
 from tenant_apiserver.kubectl_tenant.arguments import parse
 from tenant_apiserver.kubectl_tenant.choice import (
@@ -31,7 +32,14 @@ from tenant_apiserver.kubectl_tenant.lists import (
 )
 from tenant_apiserver.kubectl_tenant.output import colour, degrade_characters, discard_output, write
 from tenant_apiserver.kubectl_tenant.planned import planned_by_file
-from tenant_apiserver.kubectl_tenant.quotas import quota_rows, render_missing_right, render_quota
+from tenant_apiserver.kubectl_tenant.quotas import (
+    UNKNOWN_RATIOS,
+    Quotas,
+    needs_ratios,
+    ratios_of,
+    render_missing_right,
+    render_quota,
+)
 from tenant_apiserver.kubectl_tenant.requests import Kubectl, RequestFailed, tenant_path
 from tenant_apiserver.kubectl_tenant.trees import render_tree, tree_document
 
@@ -107,7 +115,7 @@ def _tree(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
     name, namespace = arguments.name, arguments.namespace
 
     def text(tenants: Sequence[Object]) -> str:
-        quotas = list_quotas(kubectl, tenants).found
+        quotas = Quotas(tenants, list_quotas(kubectl, tenants).found, _ratios(kubectl, tenants) or EQUAL)
         wide = arguments.output == "wide"
         return render_tree(tenants, quotas, name=name, namespace=namespace, wide=wide, colour=colour())
 
@@ -164,14 +172,16 @@ def _quota(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
     _check(tenants, arguments)
     shown = [each for each in tenants if _is_chosen(each, arguments.name, arguments.namespace)]
     names = {f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in shown}
-    used = list_quotas(kubectl, tenants)
-    rows = [row for row in quota_rows(tenants, used.found) if row.tenant in names]
+    used, ratios = list_quotas(kubectl, tenants), _ratios(kubectl, tenants)
+    rows = [row for row in Quotas(tenants, used.found, ratios or EQUAL).rows() if row.tenant in names]
 
     def advice() -> str:
         return no_quotas(kubectl, shown) if shown else no_tenants(kubectl, tenants, arguments.namespace)
 
     write(arguments, {"items": [each.as_object() for each in rows]}, lambda: render_quota(rows) or advice())
     sys.stderr.write(render_missing_right(used.denied, [workload_namespace(each) for each in shown]))
+    if ratios is None:
+        sys.stderr.write(UNKNOWN_RATIOS)
 
 
 def _hosts(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
@@ -206,6 +216,19 @@ def _tenant_named(kubectl: Kubectl, name: str, namespace: str) -> Key:
 
 def _ask(kubectl: Kubectl, key: Key, about: str) -> Object:
     return kubectl.get(tenant_path(key.namespace, key.name, "explain"), {"about": about})
+
+
+def _ratios(kubectl: Kubectl, tenants: Sequence[Object]) -> AllocationRatios | None:
+    """The platform's ratios, of which any tenant tells; None if the user may not ask."""
+    if not needs_ratios(tenants):
+        return EQUAL
+    metadata = tenants[0]["metadata"]
+    try:
+        return ratios_of(_ask(kubectl, Key(metadata["namespace"], metadata["name"]), "tenant"))
+    except RequestFailed as failure:
+        if failure.is_denied or failure.is_missing:
+            return None
+        raise
 
 
 def _is_chosen(tenant: Object, name: str, namespace: str) -> bool:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from apiserver.meta.resource import Object
 from registry.names import POOL_QUOTA_NAME
+from tenant_apiserver.kubectl_tenant.quotas import namespaces_with_quota
 from tenant_apiserver.kubectl_tenant.requests import Kubectl, tenant_path
 
 _GATEWAY_API, _OURS = "/apis/gateway.networking.k8s.io/v1", "/apis/gateway.cozystack.io/v1alpha1"
@@ -14,7 +15,7 @@ _CERTIFICATES = "/apis/cert-manager.io/v1"
 _ROUTES = ("httproutes", "grpcroutes", "tlsroutes")
 
 
-class Quotas(NamedTuple):
+class ListedQuotas(NamedTuple):
     """The ResourceQuotas of pools by namespace, and the namespaces in which the user may not list them."""
 
     found: Mapping[str, Object]
@@ -28,14 +29,15 @@ def list_tenants(kubectl: Kubectl) -> Sequence[Object]:
     return kubectl.items(tenant_path(kubectl.namespace())) if found is None else found
 
 
-def list_quotas(kubectl: Kubectl, tenants: Sequence[Object]) -> Quotas:
-    """The ResourceQuotas of those of `tenants` that declare quotas. Raises RequestFailed."""
-    namespaces = [workload_namespace(each) for each in tenants if (each.get("spec") or {}).get("resourceQuotas")]
+def list_quotas(kubectl: Kubectl, tenants: Sequence[Object]) -> ListedQuotas:
+    """The ResourceQuotas of those of `tenants` that declare quotas, and of those below, which may share them. Raises
+    RequestFailed."""
+    namespaces = namespaces_with_quota(tenants)
     if not namespaces:
-        return Quotas({}, ())
+        return ListedQuotas({}, ())
     selector = {"fieldSelector": f"metadata.name={POOL_QUOTA_NAME}"}
     found, denied = _everywhere(kubectl, "/api/v1/resourcequotas", namespaces, selector)
-    return Quotas({each["metadata"]["namespace"]: each for each in found}, denied)
+    return ListedQuotas({each["metadata"]["namespace"]: each for each in found}, denied)
 
 
 def list_routes(kubectl: Kubectl, namespaces: Sequence[str]) -> Sequence[Object]:

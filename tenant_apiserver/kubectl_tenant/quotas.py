@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from admission.tenant.quota_ledger import Ledger
 from apiserver.meta.resource import Object
-from registry import quantity
+from registry.quota_names import COMPUTE
+from registry.tenant.pool_quotas import counted_use
+from registry.tenant.quota_keys import EQUAL, AllocationRatios, amount_text, comparable_limits
+from registry.tenant.quota_left import QuotaLeft, quota_left
+from registry.tenant.summary import summarize
+from registry.tenant.tree import TenantTree
 from tenant_apiserver.kubectl_tenant.tables import bar, table
+
+UNKNOWN_RATIOS = (
+    "note: the allocation ratios of the platform are not known: you may not get tenants/explain, or the server is of "
+    "an earlier version; ALLOCATED and LEFT are as if requests were as large as limits\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaRow:
-    """One resource of one tenant: `allocated` is what its children declare of it, `used` the use of its own
-    namespace, None where that is not known; `left` is the rest of what it declares."""
+    """One resource of one tenant, in the unit of what it declares: `allocated` is what its children declare of it,
+    `used` the use of its own namespace and of those that share its quota, None where that is not known; `left` is what
+    admission grants to children."""
 
     tenant: str
     resource: str
@@ -35,9 +47,57 @@ class QuotaRow:
         }
 
 
-def quota_rows(tenants: Sequence[Object], quotas: Mapping[str, Object]) -> Sequence[QuotaRow]:
-    """A row for each resource that a tenant declares. `quotas` are the ResourceQuotas of pools, by namespace."""
-    return [row for tenant in tenants for row in _rows_of(tenant, tenants, quotas)]
+class Quotas:
+    """The quotas of the visible `tenants`, by the sums with which admission compares them. `quotas` are the
+    ResourceQuotas of pools, by namespace."""
+
+    def __init__(
+        self, tenants: Sequence[Object], quotas: Mapping[str, Object], ratios: AllocationRatios = EQUAL
+    ) -> None:
+        self._tenants = tenants
+        self._tree = TenantTree(map(summarize, tenants), ratios=ratios)
+        self._ledger = Ledger(self._tree)
+        self._used = {namespace: counted_use(quota) for namespace, quota in quotas.items()}
+
+    def rows(self) -> Sequence[QuotaRow]:
+        """A row for each resource that a tenant declares."""
+        return [row for tenant in self._tenants for row in self.rows_of(tenant)]
+
+    def rows_of(self, tenant: Object) -> Sequence[QuotaRow]:
+        summary = summarize(tenant)
+        keys = comparable_limits(summary.quotas, self._tree.ratios).keys()
+        if not keys:
+            return ()
+        used = dict.fromkeys(keys & self._used.get(summary.namespace, {}).keys(), 0)
+        used |= self._ledger.used(summary, keys, lambda namespace: self._used.get(namespace, {}))
+        allocated = self._ledger.claimed_below(summary, keys)
+        found = quota_left(summary.quotas, self._tree.ratios, allocated=allocated, used=used)
+        return [_row(f"{summary.key.namespace}/{summary.key.name}", each) for each in found]
+
+    def summary(self, tenant: Object) -> str:
+        """The resource of which the least is left, with its bar; empty without a quota."""
+        fullest = max(self.rows_of(tenant), key=lambda each: each.share.count("█"), default=None)
+        return f"{fullest.share} {fullest.resource} {fullest.left} left" if fullest is not None else ""
+
+
+def namespaces_with_quota(tenants: Sequence[Object]) -> Sequence[str]:
+    """The namespaces of the tenants that declare a quota, and of those below them, which may share it."""
+    tree = TenantTree(map(summarize, tenants))
+    owners = [each for each in tree if each.quotas]
+    return list(dict.fromkeys(each.namespace for owner in owners for each in (owner, *tree.descendants(owner))))
+
+
+def needs_ratios(tenants: Iterable[Object]) -> bool:
+    """True if an amount is divided by an allocation ratio."""
+    return any(key in COMPUTE for each in tenants for key in (each.get("spec") or {}).get("resourceQuotas") or ())
+
+
+def ratios_of(explanation: Object) -> AllocationRatios | None:
+    """The platform's ratios, which the answer about a tenant has; None if the server is of an earlier version."""
+    found = explanation.get("allocationRatios")
+    if not found:
+        return None
+    return AllocationRatios(*(Fraction(found[each]) for each in ("cpu", "memory", "ephemeralStorage")))
 
 
 def render_quota(rows: Sequence[QuotaRow]) -> str:
@@ -65,51 +125,13 @@ def render_missing_right(denied: Sequence[str], shown: Sequence[str]) -> str:
     )
 
 
-def quota_summary(tenant: Object, tenants: Sequence[Object], quotas: Mapping[str, Object]) -> str:
-    """The resource of which the least is left, with its bar; empty without a quota."""
-    rows = _rows_of(tenant, tenants, quotas)
-    fullest = max(rows, key=lambda each: each.share.count("█"), default=None)
-    return f"{fullest.share} {fullest.resource} {fullest.left} left" if fullest is not None else ""
-
-
-def _rows_of(tenant: Object, tenants: Sequence[Object], quotas: Mapping[str, Object]) -> Sequence[QuotaRow]:
-    declared = _declared(tenant)
-    namespace = (tenant.get("status") or {}).get("namespace") or ""
-    used = ((quotas.get(namespace) or {}).get("status") or {}).get("used")
-    below = [_declared(each) for each in tenants if each["metadata"]["namespace"] == namespace and each is not tenant]
-    rows = []
-    for key in sorted(declared):
-        like = str(declared[key])
-        limit, allocated = _amount(like), sum((_amount(each.get(key)) for each in below), Fraction(0))
-        taken = _used(used, key)
-        rest = max(limit - allocated - (taken or 0), Fraction(0))
-        rows.append(
-            QuotaRow(
-                tenant=f"{tenant['metadata']['namespace']}/{tenant['metadata']['name']}",
-                resource=key,
-                declared=like,
-                allocated=quantity.text_like(like, allocated),
-                used=quantity.text_like(like, taken) if taken is not None else None,
-                left=quantity.text_like(like, rest),
-                share=bar(limit - rest, limit),
-            )
-        )
-    return rows
-
-
-def _used(used: object, key: str) -> Fraction | None:
-    """A ResourceQuota counts what is declared as `cpu` as limits.cpu."""
-    found = used if isinstance(used, dict) else {}
-    return next((_amount(found[each]) for each in (key, f"limits.{key}") if each in found), None)
-
-
-def _declared(tenant: Object) -> Mapping[str, object]:
-    found = (tenant.get("spec") or {}).get("resourceQuotas")
-    return found if isinstance(found, dict) else {}
-
-
-def _amount(value: object) -> Fraction:
-    try:
-        return quantity.parse(str(value)) if value is not None else Fraction(0)
-    except ValueError:
-        return Fraction(0)
+def _row(tenant: str, found: QuotaLeft) -> QuotaRow:
+    return QuotaRow(
+        tenant=tenant,
+        resource=found.key,
+        declared=found.text,
+        allocated=amount_text(found.allocated, found.text),
+        used=amount_text(found.used, found.text) if found.used is not None else None,
+        left=amount_text(found.left, found.text),
+        share=bar(Fraction(found.limit - found.left), Fraction(found.limit)),
+    )

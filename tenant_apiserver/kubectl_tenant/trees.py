@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from apiserver.meta.resource import Object
-from tenant_apiserver.kubectl_tenant.quotas import quota_summary
+from tenant_apiserver.kubectl_tenant.quotas import Quotas
 from tenant_apiserver.kubectl_tenant.tables import coloured, table
 
 
 def render_tree(
     tenants: Sequence[Object],
-    quotas: Mapping[str, Object],
+    quotas: Quotas,
     *,
     name: str = "",
     namespace: str = "",
@@ -33,7 +33,7 @@ def render_tree(
             str(ready.get("status", "Unknown")),
             str((status.get("host") or {}).get("value") or ""),
             str((status.get("gateway") or {}).get("namespace") or ""),
-            quota_summary(tenant, tenants, quotas),
+            quotas.summary(tenant),
         ]
         rows.append([*cells, *((str(status.get("namespace") or ""), str(ready.get("reason") or "")) if wide else ())])
     text = table(columns, rows)

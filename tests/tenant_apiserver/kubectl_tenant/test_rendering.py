@@ -22,7 +22,14 @@ from tenant_apiserver.kubectl_tenant.choice import (
 from tenant_apiserver.kubectl_tenant.differences import render_differences, render_notes
 from tenant_apiserver.kubectl_tenant.explanations import render_explanation, render_readers
 from tenant_apiserver.kubectl_tenant.hosts import host_rows, render_hosts
-from tenant_apiserver.kubectl_tenant.quotas import quota_rows, render_missing_right, render_quota
+from tenant_apiserver.kubectl_tenant.quotas import (
+    Quotas,
+    namespaces_with_quota,
+    needs_ratios,
+    ratios_of,
+    render_missing_right,
+    render_quota,
+)
 from tenant_apiserver.kubectl_tenant.trees import render_tree, tree_document
 
 _GOLDEN = Path(__file__).parent / "golden"
@@ -126,13 +133,13 @@ READERS: Object = {
 @pytest.mark.parametrize(
     ("name", "render"),
     [
-        ("tree", lambda: render_tree(TENANTS, QUOTAS)),
-        ("tree-wide", lambda: render_tree(TENANTS, QUOTAS, wide=True)),
-        ("tree-of-a-tenant", lambda: render_tree(TENANTS, QUOTAS, name="alice")),
-        ("tree-of-a-namespace", lambda: render_tree(TENANTS, QUOTAS, namespace="tenant-alice")),
-        ("tree-without-the-root", lambda: render_tree(TENANTS[1:], QUOTAS)),
-        ("tree-in-colour", lambda: render_tree(TENANTS, QUOTAS, colour=True)),
-        ("quota", lambda: render_quota(quota_rows(TENANTS, QUOTAS))),
+        ("tree", lambda: render_tree(TENANTS, Quotas(TENANTS, QUOTAS))),
+        ("tree-wide", lambda: render_tree(TENANTS, Quotas(TENANTS, QUOTAS), wide=True)),
+        ("tree-of-a-tenant", lambda: render_tree(TENANTS, Quotas(TENANTS, QUOTAS), name="alice")),
+        ("tree-of-a-namespace", lambda: render_tree(TENANTS, Quotas(TENANTS, QUOTAS), namespace="tenant-alice")),
+        ("tree-without-the-root", lambda: render_tree(TENANTS[1:], Quotas(TENANTS[1:], QUOTAS))),
+        ("tree-in-colour", lambda: render_tree(TENANTS, Quotas(TENANTS, QUOTAS), colour=True)),
+        ("quota", lambda: render_quota(Quotas(TENANTS, QUOTAS).rows())),
         ("hosts", lambda: render_hosts(host_rows(TENANTS, ROUTES, GATEWAYS, CERTIFICATES, _NOW))),
         ("explanation", lambda: render_explanation(ANSWER)),
         ("explanation-wide-in-colour", lambda: render_explanation(ANSWER, wide=True, colour=True)),
@@ -221,6 +228,31 @@ def test_a_namespace_of_no_visible_tenant_is_an_error() -> None:
         check_namespace(TENANTS, "default")
 
 
+def test_the_sums_of_a_quota_are_those_of_admission() -> None:
+    """Of all spellings of a resource, divided by the ratios, also of tenants below a child that declares none."""
+    tenants = [
+        _tenant("root", "tenant-root", "tenant-root", "example.org", resourceQuotas={"requests.cpu": "4"}),
+        _tenant("alice", "tenant-root", "tenant-alice", "alice.example.org", resourceQuotas={"cpu": "16"}),
+        _tenant("bob", "tenant-root", "tenant-bob", "bob.example.org"),
+        _tenant("dev", "tenant-bob", "tenant-bob-dev", "dev.bob.example.org", resourceQuotas={"requests.cpu": "1"}),
+    ]
+    uses = {
+        "tenant-root": {"status": {"used": {"requests.cpu": "100m"}}},
+        "tenant-bob": {"status": {"used": {"requests.cpu": "200m"}}},
+        # what is used within a quota of one's own is that one's
+        "tenant-bob-dev": {"status": {"used": {"requests.cpu": "700m"}}},
+    }
+    ratios = ratios_of({"allocationRatios": {"cpu": "10", "memory": "1", "ephemeralStorage": "40"}})
+    assert ratios is not None
+    root, *_ = Quotas(tenants, uses, ratios).rows()
+    assert (root.declared, root.allocated, root.used, root.left) == ("4", "2600m", "300m", "1100m")
+    assert ratios_of({}) is None
+    assert needs_ratios(tenants)
+    assert not needs_ratios([tenants[0], *tenants[2:]])
+    assert namespaces_with_quota(tenants[1:]) == ["tenant-alice", "tenant-bob-dev"]
+    assert namespaces_with_quota(tenants) == ["tenant-root", "tenant-alice", "tenant-bob", "tenant-bob-dev"]
+
+
 def test_an_unknown_use_names_the_missing_right() -> None:
     text = render_missing_right(["tenant-alice", "tenant-bob", "tenant-carol"], ["tenant-alice", "tenant-bob"])
     assert text.startswith("note: USED is not known in tenant-alice and 1 more: you may not list resourcequotas there;")
@@ -262,7 +294,7 @@ def test_no_text_of_an_object_controls_the_terminal() -> None:
     for text in (
         render_explanation(answer, wide=True),
         render_readers(readers),
-        render_tree([tenant], {}),
+        render_tree([tenant], Quotas([], {})),
         render_differences({"status": {"changes": [change]}}),
         render_notes({"status": {"problems": [_ESCAPE]}}),
     ):
