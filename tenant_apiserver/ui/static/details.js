@@ -2,6 +2,7 @@
 
 import { ApiError, get, tenantPath } from "./api.js";
 import { hostRows } from "./hosts.js";
+import { ratiosOf } from "./quota-keys.js";
 
 const POOL = "tenant-pool";
 const GATEWAY_API = "/apis/gateway.networking.k8s.io/v1";
@@ -42,6 +43,11 @@ async function readUsed(workload, signal) {
 export async function readAllUsed(signal) {
   const found = await items("/api/v1/resourcequotas", signal, { fieldSelector: `metadata.name=${POOL}` });
   return new Map((found ?? []).filter((each) => each.status?.used).map((each) => [each.metadata.namespace, each.status.used]));
+}
+
+/** The platform's allocation ratios, of which every tenant tells those who may ask. @param {string} namespace @param {string} name @param {AbortSignal} signal */
+export async function readRatios(namespace, name, signal) {
+  return ratiosOf(await get(tenantPath(namespace, name, "explain"), { about: "tenant" }, signal));
 }
 
 /** @param {any} tenant @param {string} workload @param {AbortSignal} signal */

@@ -40,7 +40,8 @@ export function factsAbout(facts, field) {
   const resource = field.startsWith("quota ") ? field.slice(6) : "";
   const isAbout = (/** @type {any} */ fact) => {
     const path = fact.object?.field ?? "";
-    if (resource) return path.endsWith(`[${resource}]`) || path.endsWith(`[limits.${resource}]`) || path === "status.conditions[QuotaReady]";
+    if (resource) return [resource, `limits.${resource}`, `requests.${resource}`].some((each) => path.endsWith(`[${each}]`)) || path === "status.conditions[QuotaReady]";
+    if (field === "spec.resourceQuotas") return path.startsWith(field);
     return path === field || (field === "status.host" && path === "spec.host");
   };
   return field ? facts.filter(isAbout) : [];

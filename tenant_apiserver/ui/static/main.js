@@ -2,7 +2,7 @@
 
 import { ApiError, get, tenantPath } from "./api.js";
 import { openDeleteDialog } from "./delete-dialog.js";
-import { readAllUsed } from "./details.js";
+import { readAllUsed, readRatios } from "./details.js";
 import { announce, h } from "./dom.js";
 import { openExplanation } from "./explain-panel.js";
 import { Follower } from "./follower.js";
@@ -39,6 +39,7 @@ const handlers = {
     showChange();
     if (panel.key) panel.update();
     readUse();
+    readAllocationRatios();
   },
   onEvent(type, tenant) {
     const key = keyOf(tenant);
@@ -99,6 +100,17 @@ async function readUse() {
     for (const [workload, used] of found) store.putUsed(workload, used);
     if (found.size) tree.refresh();
   } catch { /* the bars show what children declare */ }
+}
+
+/** Once for each list, of any tenant. */
+async function readAllocationRatios() {
+  const [node] = store.nodes.values();
+  if (!node) return;
+  try {
+    store.putRatios(await readRatios(node.namespace, node.name, AbortSignal.timeout(30_000)));
+    tree.refresh();
+    panel.redraw();
+  } catch { /* quotas are compared as if requests were as large as limits */ }
 }
 
 /** @param {string} key @param {{focus?: "panel" | "tree"}} [options] */

@@ -74,12 +74,12 @@ function from(actions, workload, own) {
 
 /** @param {import("./quotas.js").QuotaRow[]} rows @param {Actions} actions */
 export function quotaOf(rows, actions) {
-  if (!rows.length) return section("Quota", h("p", { class: "note" }, "None is declared: the quota of an ancestor applies, if it has one."));
+  if (!rows.length) return section("Quota", h("div", { class: "line" }, h("p", { class: "note" }, "None is declared: the quota of an ancestor applies, if it has one."), why(actions, "tenant", "spec.resourceQuotas", "Whose quota applies")));
   const bars = pageOf("quota", rows, actions, (row) => {
     const bar = h("div", { class: "bar", "aria-hidden": "true" });
     bar.style.setProperty("--allocated", `${row.allocatedShare * 100}%`);
     bar.style.setProperty("--used", `${(row.allocatedShare + row.usedShare) * 100}%`);
-    const parts = [`${row.allocated} declared by children`, row.used === undefined ? "" : `${row.used} used here`].filter(Boolean);
+    const parts = [`${row.allocated} declared by children`, row.used === undefined ? "" : `${row.used} used`].filter(Boolean);
     const tight = row.allocatedShare + row.usedShare >= 0.9;
     return h("li", { class: tight ? "quota tight" : "quota" }, h("div", { class: "line" }, h("strong", {}, row.resource), h("span", {}, `${row.left} left of ${row.declared}`), why(actions, "tenant", `quota ${row.resource}`, `${row.left} ${row.resource} left`)), bar, h("p", { class: "note" }, parts.join(", ")));
   });

@@ -1,6 +1,7 @@
 /** The index of all tenants: what a row of the tree needs of each, and who lies below whom. Pure. */
 
-import { fullest, quotaRows } from "./quotas.js";
+import { comparable, EQUAL, usedOf } from "./quota-keys.js";
+import { fullest, handUp, noSums, quotaRows } from "./quotas.js";
 
 /**
  * @typedef {object} TenantNode
@@ -13,6 +14,7 @@ import { fullest, quotaRows } from "./quotas.js";
  * @property {string} reason of the condition Ready
  * @property {boolean} terminating
  * @property {Record<string, unknown> | undefined} quotas spec.resourceQuotas
+ * @property {import("./quotas.js").Sums | undefined} sums what it uses, with those that share its quota, and what is declared below it; undefined until it is asked for
  * @property {import("./quotas.js").QuotaRow | null | undefined} tightest the fullest quota; undefined until it is asked for
  */
 
@@ -50,6 +52,7 @@ export class TenantStore {
     /** @type {Map<string, TenantNode[]>} */ this._below = new Map();
     /** @type {Set<string>} */ this._unsorted = new Set();
     /** @type {Map<string, Record<string, unknown>>} */ this._used = new Map();
+    /** @type {import("./quota-keys.js").Ratios} */ this._ratios = EQUAL;
     this.readyCount = 0;
   }
 
@@ -74,10 +77,9 @@ export class TenantStore {
       reason: ready?.reason ?? "",
       terminating: Boolean(tenant.metadata.deletionTimestamp),
       quotas: tenant.spec?.resourceQuotas,
-      tightest: undefined,
     });
     this.readyCount += (node.ready === "True" ? 1 : 0) - counted;
-    this._forgetShare(node.namespace);
+    this._forgetQuota(node);
     return node;
   }
 
@@ -92,7 +94,7 @@ export class TenantStore {
     siblings.splice(siblings.indexOf(node), 1);
     if (!siblings.length) this._below.delete(node.namespace);
     if (node.ready === "True") this.readyCount -= 1;
-    this._forgetShare(node.namespace);
+    this._forgetQuota(this.parent(node));
     return node;
   }
 
@@ -130,12 +132,29 @@ export class TenantStore {
   /** The use of a namespace, from its ResourceQuota. @param {string} workload @param {Record<string, unknown>} used */
   putUsed(workload, used) {
     this._used.set(workload, used);
-    this._forgetShare(workload);
+    this._forgetQuota(this._owners.get(workload));
+  }
+
+  /** The platform's allocation ratios, which quotas are compared with. @param {import("./quota-keys.js").Ratios} ratios */
+  putRatios(ratios) {
+    this._ratios = ratios;
+    for (const node of this.nodes.values()) Object.assign(node, { sums: undefined, tightest: undefined });
   }
 
   /** @param {TenantNode} node */
   quota(node) {
-    return quotaRows(node.quotas, this.children(node).map((each) => each.quotas), this._used.get(node.workload));
+    return quotaRows(node.quotas, this._sums(node), this._ratios);
+  }
+
+  /** @param {TenantNode} node @returns {import("./quotas.js").Sums} */
+  _sums(node) {
+    if (!node.sums) {
+      // a cycle of damaged data ends here
+      node.sums = noSums();
+      node.sums.used = usedOf(this._used.get(node.workload));
+      for (const each of this.children(node)) handUp(node.sums, this._sums(each), comparable(each.quotas, this._ratios));
+    }
+    return node.sums;
   }
 
   /** The resource of which the least is left, null without a quota. @param {TenantNode} node */
@@ -203,7 +222,7 @@ export class TenantStore {
 
   /** @param {string} key @param {string} namespace @param {string} name @returns {TenantNode} */
   _add(key, namespace, name) {
-    const node = { key, namespace, name, workload: "", host: "", ready: "", reason: "", terminating: false, quotas: undefined, tightest: undefined };
+    const node = { key, namespace, name, workload: "", host: "", ready: "", reason: "", terminating: false, quotas: undefined, sums: undefined, tightest: undefined };
     this.nodes.set(key, node);
     const siblings = this._below.get(namespace);
     if (!siblings) this._below.set(namespace, [node]);
@@ -220,10 +239,9 @@ export class TenantStore {
     if (after) index.set(after, node);
   }
 
-  /** @param {string} workload */
-  _forgetShare(workload) {
-    const owner = this._owners.get(workload);
-    if (owner) owner.tightest = undefined;
+  /** Of a tenant and of those above it: none is known above one whose sums are not. @param {TenantNode | undefined} node */
+  _forgetQuota(node) {
+    for (let at = node; at && (at === node || at.sums); at = this.parent(at)) at.sums = at.tightest = undefined;
   }
 }
 

@@ -4,7 +4,8 @@ import { ApiError } from "./api.js";
 import { readDetails } from "./details.js";
 import { h, replaceContent } from "./dom.js";
 import { plural, statusClass } from "./format.js";
-import { quotaRows } from "./quotas.js";
+import { EQUAL } from "./quota-keys.js";
+import { noSums, quotaRows } from "./quotas.js";
 import { conditionsOf, domainOf, eventsOf, hostsOf, quotaOf, readinessOf, servicesOf } from "./sections.js";
 import { stateOf } from "./tree-row.js";
 
@@ -60,6 +61,11 @@ export class TenantPanel extends HTMLElement {
     if (tenant && this._details) this._details = { ...this._details, tenant };
     this._render();
     this._readIn(AGAIN_MS);
+  }
+
+  /** Shows what has become known without the tenant's doing. */
+  redraw() {
+    if (this.key) this._render();
   }
 
   /** Reads later what belongs to the tenant, and not while nobody looks. @param {number} milliseconds */
@@ -139,8 +145,7 @@ export class TenantPanel extends HTMLElement {
 
   /** @param {any} tenant @param {import("./store.js").TenantNode | undefined} node */
   _quota(tenant, node) {
-    const children = node ? this.store?.children(node).map((each) => each.quotas) ?? [] : [];
-    return quotaRows(tenant.spec?.resourceQuotas, children, this._details?.used);
+    return node && this.store ? this.store.quota(node) : quotaRows(tenant.spec?.resourceQuotas, noSums(), EQUAL);
   }
 
   /** @returns {import("./sections.js").Actions} */

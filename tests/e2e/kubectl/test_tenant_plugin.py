@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -155,6 +156,47 @@ def test_kubectl_completes_flags_and_their_values(
     assert completed("tree", "--context", "") == contexts
     assert completed("quota", f"{ROOT}/{tenant}") == [f"{ROOT}/{tenant}"]
     assert completed("tree", tenant, user=unique) == []
+
+
+def test_the_rest_of_a_quota_is_what_a_child_may_declare(
+    cluster: E2eCluster, tenants: Tenants, unique: str, kubectl_tenant: Run
+) -> None:
+    """Of every spelling of a resource, with the platform's allocation ratios."""
+    place = tenants.create_with_namespace(spec={"resourceQuotas": {"cpu": "40", "requests.cpu": "3", "services": "9"}})
+    parent = place.removeprefix("tenant-")
+    declared = ({"cpu": "16"}, {}, {"count/services": "2", "limits.cpu": "5"})
+    names = [tenants.create(place, spec={"resourceQuotas": quotas})["metadata"]["name"] for quotas in declared]
+    below = tenants.wait_until_settled(names[1], place)["status"]["namespace"]
+    tenants.create(below, spec={"resourceQuotas": {"requests.cpu": "200m"}})
+
+    def left(*arguments: str, **user: Any) -> dict[str, str]:
+        done = kubectl_tenant("tenant", "quota", parent, "-o", "json", *arguments, **user)
+        assert (done.returncode, done.stderr) == (0, "")
+        return {each["resource"]: each["left"] for each in json.loads(done.stdout)["items"]}
+
+    def accepts(key: str, amount: str) -> bool:
+        wanted = {"metadata": {"name": "other"}, "spec": {"resourceQuotas": {key: amount}}}
+        answer = cluster.client().request("POST", f"{tenants_path(place)}?dryRun=All", wanted)
+        assert answer.status in (201, 422), answer.content
+        return answer.status == 201
+
+    # 1600m and 200m of 3 are declared; 21 of 40, of which 12 are a tenth of what is left
+    assert left() == {"cpu": "12", "requests.cpu": "1200m", "services": "7"}
+    for key, amount, more in (("cpu", "12", "12010m"), ("requests.cpu", "1200m", "1201m"), ("services", "7", "8")):
+        assert (accepts(key, amount), accepts(key, more)) == (True, False), key
+    tree = kubectl_tenant("tenant", "tree", parent).stdout
+    assert " cpu 12 left" in tree
+    # a person of the tenant sees the same, and is told why by the server
+    groups = (f"{place}-view",)
+    path = tenants_path(ROOT, parent, "explain")
+    eve = cluster.client(unique, groups)
+    cluster.wait_until("eve may ask about her tenant", lambda: eve.get(path).status == 200)
+    cluster.wait_until("eve sees all below", lambda: left(user=unique, groups=groups) == left())
+    cluster.wait_until(
+        "eve is told of all below",
+        lambda: "the children that you may see declare 1800m; 1200m left" in str(eve.get(path).json()),
+    )
+    assert eve.get(path).expect(200)["allocationRatios"] == {"cpu": "10", "memory": "1", "ephemeralStorage": "40"}
 
 
 def _manifest(path: Path, name: str, spec: Mapping[str, object]) -> str:

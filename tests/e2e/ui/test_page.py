@@ -77,6 +77,28 @@ def test_a_tenant_shows_what_it_has_and_from_whom_and_why(
     assert page.messages() == []
 
 
+def test_a_quota_bar_shows_what_admission_grants_and_why(
+    page: Chromium, tenants: Tenants, embedded: EmbeddedCluster
+) -> None:
+    """The platform divides cpu by ten, for requests."""
+    namespace = tenants.create_with_namespace(spec={"resourceQuotas": {"requests.cpu": "4"}})
+    parent = namespace.removeprefix("tenant-")
+    child = tenants.create(namespace, spec={"resourceQuotas": {"cpu": "16"}})["metadata"]["name"]
+    heir = tenants.create(namespace)["metadata"]["name"]
+    tenants.wait_until_settled(child, namespace)
+    tenants.wait_until_settled(heir, namespace)
+    show(page, parent)
+    page.wait_for_text(".quota", "2400m left of 4")
+    page.wait_for_text(row(parent), "requests.cpu 2400m left")
+    page.click(".quota .why")
+    page.wait_for_text(".chain .value", "its children declare 1600m; 2400m left")
+    page.press(Keys.ESCAPE)
+    show(page, heir, namespace)
+    page.click(".why", "Whose quota applies")
+    page.wait_for_text(".chain .value", "4, shared with those below that declare none")
+    assert page.messages() == []
+
+
 def test_the_events_of_an_open_tenant_are_read_again(page: Chromium, tenants: Tenants, cluster: E2eCluster) -> None:
     """As all that changes without the tenant itself."""
     tenant = tenants.create()
