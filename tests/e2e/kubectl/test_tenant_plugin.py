@@ -194,7 +194,7 @@ def test_the_rest_of_a_quota_is_what_a_child_may_declare(
     cluster.wait_until("eve sees all below", lambda: left(user=unique, groups=groups) == left())
     cluster.wait_until(
         "eve is told of all below",
-        lambda: "the children that you may see declare 1800m; 1200m left" in str(eve.get(path).json()),
+        lambda: "the children that you may see declare 1800m" in str(eve.get(path).json()),
     )
     assert eve.get(path).expect(200)["allocationRatios"] == {"cpu": "10", "memory": "1", "ephemeralStorage": "40"}
 
