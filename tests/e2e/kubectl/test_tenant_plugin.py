@@ -164,7 +164,7 @@ def test_the_rest_of_a_quota_is_what_a_child_may_declare(
     """Of every spelling of a resource, with the platform's allocation ratios."""
     place = tenants.create_with_namespace(spec={"resourceQuotas": {"cpu": "40", "requests.cpu": "3", "services": "9"}})
     parent = place.removeprefix("tenant-")
-    declared = ({"cpu": "16"}, {}, {"count/services": "2", "limits.cpu": "5"})
+    declared: tuple[dict[str, str], ...] = ({"cpu": "16"}, {}, {"count/services": "2", "limits.cpu": "5"})
     names = [tenants.create(place, spec={"resourceQuotas": quotas})["metadata"]["name"] for quotas in declared]
     below = tenants.wait_until_settled(names[1], place)["status"]["namespace"]
     tenants.create(below, spec={"resourceQuotas": {"requests.cpu": "200m"}})
