@@ -35,6 +35,7 @@ from tenant_apiserver.kubectl_tenant.planned import planned_by_file
 from tenant_apiserver.kubectl_tenant.quotas import (
     UNKNOWN_RATIOS,
     Quotas,
+    namespaces_with_quota,
     needs_ratios,
     ratios_of,
     render_missing_right,
@@ -115,7 +116,9 @@ def _tree(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
     name, namespace = arguments.name, arguments.namespace
 
     def text(tenants: Sequence[Object]) -> str:
-        quotas = Quotas(tenants, list_quotas(kubectl, tenants).found, _ratios(kubectl, tenants) or EQUAL)
+        quotas = Quotas(
+            tenants, list_quotas(kubectl, namespaces_with_quota(tenants)).found, _ratios(kubectl, tenants) or EQUAL
+        )
         wide = arguments.output == "wide"
         return render_tree(tenants, quotas, name=name, namespace=namespace, wide=wide, colour=colour())
 
@@ -172,7 +175,7 @@ def _quota(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
     _check(tenants, arguments)
     shown = [each for each in tenants if _is_chosen(each, arguments.name, arguments.namespace)]
     names = {f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in shown}
-    used, ratios = list_quotas(kubectl, tenants), _ratios(kubectl, tenants)
+    used, ratios = list_quotas(kubectl, namespaces_with_quota(tenants)), _ratios(kubectl, tenants)
     rows = [row for row in Quotas(tenants, used.found, ratios or EQUAL).rows() if row.tenant in names]
 
     def advice() -> str:

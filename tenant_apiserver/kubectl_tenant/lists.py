@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from apiserver.meta.resource import Object
 from registry.names import POOL_QUOTA_NAME
-from tenant_apiserver.kubectl_tenant.quotas import namespaces_with_quota
 from tenant_apiserver.kubectl_tenant.requests import Kubectl, tenant_path
 
 _GATEWAY_API, _OURS = "/apis/gateway.networking.k8s.io/v1", "/apis/gateway.cozystack.io/v1alpha1"
@@ -29,10 +28,9 @@ def list_tenants(kubectl: Kubectl) -> Sequence[Object]:
     return kubectl.items(tenant_path(kubectl.namespace())) if found is None else found
 
 
-def list_quotas(kubectl: Kubectl, tenants: Sequence[Object]) -> ListedQuotas:
-    """The ResourceQuotas of those of `tenants` that declare quotas, and of those below, which may share them. Raises
+def list_quotas(kubectl: Kubectl, namespaces: Sequence[str]) -> ListedQuotas:
+    """The ResourceQuotas of pools, everywhere, or else in the `namespaces` in which the user may list them. Raises
     RequestFailed."""
-    namespaces = namespaces_with_quota(tenants)
     if not namespaces:
         return ListedQuotas({}, ())
     selector = {"fieldSelector": f"metadata.name={POOL_QUOTA_NAME}"}
