@@ -155,7 +155,9 @@ def test_an_output_is_as_its_golden_file(name: str, render: Callable[[], str]) -
 
 
 def test_an_output_without_rows_is_empty() -> None:
-    assert [render_tree([], Quotas([], {})), render_quota([]), render_hosts([]), render_readers({"facts": []})] == [""] * 4
+    assert [render_tree([], Quotas([], {})), render_quota([]), render_hosts([]), render_readers({"facts": []})] == [
+        ""
+    ] * 4
 
 
 def test_a_tree_of_a_tenant_has_its_descendants_with_their_depth() -> None:
