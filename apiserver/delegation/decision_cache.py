@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Generic, TypeVar
 
+from apiserver.delegation.review_client import ReviewRefused
 from apiserver.delegation.shared_calls import retrieve_exception
 from apiserver.meta.errors import ServiceUnavailable, StatusError
 
@@ -91,7 +92,7 @@ class DecisionCache(Generic[V]):
         """Returns the cached decision, or the one that `fetch` returns. With `anew`, a cached one is used only while
         the cluster is unreachable.
 
-        Raises the errors of `fetch`; ServiceUnavailable if the cluster is unreachable.
+        Raises the errors of `fetch`; ServiceUnavailable if the cluster is unreachable, ReviewRefused if it refuses.
         """
         value = None if anew else self.get_fresh(key)
         if value is not None:
@@ -109,6 +110,8 @@ class DecisionCache(Generic[V]):
         try:
             # shielded, so that a caller that disconnects does not cancel the call of the others
             return CachedDecision(await asyncio.shield(call))
+        except ReviewRefused:
+            raise
         except ServiceUnavailable:
             self._unreachable_until = self._clock() + _PROBE_INTERVAL
             if fallback is None:
@@ -180,12 +183,15 @@ def memory_of(value: object) -> int:
 
 
 async def call_cluster(fetch: Callable[[], Awaitable[V]]) -> V:
-    """Calls `fetch` and turns every failure of the cluster (5xx, 429, no answer) into ServiceUnavailable."""
+    """Calls `fetch` and turns every failure of the cluster (5xx, 429, no answer) into ServiceUnavailable. Raises
+    ReviewRefused as it is."""
     try:
         async with asyncio.timeout(_CALL_TIMEOUT):
             return await fetch()
     except TimeoutError as error:
         raise ServiceUnavailable("the cluster does not answer", retry_after=_RETRY_AFTER) from error
+    except ReviewRefused:
+        raise
     except StatusError as error:
         if error.code < 500 and error.code != 429:
             raise

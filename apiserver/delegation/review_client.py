@@ -13,6 +13,11 @@ from apiserver.meta.resource import Object
 ReviewCall = Callable[[Object], Awaitable[Object]]
 """Posts a review and returns the response of the cluster. Raises StatusError."""
 
+
+class ReviewRefused(ServiceUnavailable):
+    """The cluster does not let this server review. That is no outage: no earlier decision stands in for it."""
+
+
 _RETRIED = (429, 500, 504)
 _CREATED = 201
 

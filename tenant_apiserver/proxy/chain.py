@@ -28,6 +28,7 @@ from tenant_apiserver.options.proxy import ProxyOptions
 from tenant_apiserver.process import Process
 from tenant_apiserver.proxy.forward import Forwarder, OwnAnswer
 from tenant_apiserver.proxy.identity import RefusePrivileged
+from tenant_apiserver.proxy.impersonation_refusal import ImpersonationRefusals
 from tenant_apiserver.proxy.own_paths import OwnPaths
 
 
@@ -41,6 +42,7 @@ class ProxyParts:
     authorizer: Authorizer
     own_account: Callable[[], str]
     own_answer: OwnAnswer
+    refusals: ImpersonationRefusals
     audit: AuditSink | None
 
 
@@ -76,7 +78,7 @@ def proxy_application(parts: ProxyParts, options: ProxyOptions) -> web.Applicati
             connection=connection_of,
         ),
     ]
-    return route_everything(compose(filters, Forwarder(parts.upstream, parts.own_answer)))
+    return route_everything(compose(filters, Forwarder(parts.upstream, parts.own_answer, parts.refusals)))
 
 
 async def _refuse_anonymous(context: RequestContext, next: Handler) -> web.StreamResponse:

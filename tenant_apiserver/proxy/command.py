@@ -20,19 +20,14 @@ from apiserver.authentication.x509 import CertificateVerifier, ClientCertificate
 from apiserver.authorization.subject_access_review import SubjectAccessReviewAuthorizer
 from apiserver.delegation.review_client import ReviewCall, count_responses
 from apiserver.server import listener as serving
+from apiserver.server.healthz import READINESS
 from apiserver.server.listener import CannotListen, ConnectionLimits, Listener, stop_on_signals
 from apiserver.tls.file_reload import follow_file
 from apiserver.tls.server_context import ServerTls
-from registry.cluster.informer import Informer
-from registry.cluster.interface import CONFIGMAPS, SUBJECT_ACCESS_REVIEWS_PATH, TOKEN_REVIEWS_PATH
+from registry.cluster.interface import SUBJECT_ACCESS_REVIEWS_PATH, TOKEN_REVIEWS_PATH
 from registry.cluster.upstream import UpstreamClient
 from tenant_apiserver import __version__, log_format
-from tenant_apiserver.certificates.delegated_authentication import (
-    NAME,
-    NAMESPACE,
-    ClusterAuthenticationInfo,
-    DelegatedAuthentication,
-)
+from tenant_apiserver.certificates.delegated_authentication import ClusterAuthenticationInfo, DelegatedAuthentication
 from tenant_apiserver.certificates.local_pki import LocalPki, PkiUnusable
 from tenant_apiserver.certificates.sources import CertificateSource, FileCertificate, SelfManagedCertificate
 from tenant_apiserver.gc_tuning import trim_malloc
@@ -49,12 +44,23 @@ from tenant_apiserver.process import (
 )
 from tenant_apiserver.proxy.chain import ProxyParts, proxy_application
 from tenant_apiserver.proxy.claimed_volumes import ClaimedVolumes
+from tenant_apiserver.proxy.client_ca import ClusterClientCa
+from tenant_apiserver.proxy.configured_kinds import ConfiguredKinds
+from tenant_apiserver.proxy.impersonation_refusal import ImpersonationRefusals
 from tenant_apiserver.proxy.merged.answers import MergedAnswers
 from tenant_apiserver.proxy.named_lists import NamedLists
 from tenant_apiserver.proxy.namespace_lists import NamespaceLists
 from tenant_apiserver.proxy.namespaced_lists import NamespacedLists
 from tenant_apiserver.proxy.own_account import OwnAccount
 from tenant_apiserver.proxy.own_kind import OwnKind, OwnKinds
+from tenant_apiserver.proxy.own_rights import (
+    ACCESS_REVIEWS,
+    CLIENT_CA,
+    FORWARDING,
+    TOKEN_REVIEWS,
+    OwnRights,
+    telling_refusal,
+)
 from tenant_apiserver.proxy.selected_lists import SelectedLists
 from tenant_apiserver.proxy.socket_token import SocketTokenAuthenticator
 from tenant_apiserver.wiring.visibility import RbacSources, rbac_sources
@@ -100,10 +106,17 @@ class _ProxyServer:
             ),
             on_change=self._replace_client_cas,
         )
-        self._reviews = SubjectAccessReviewAuthorizer(
-            self._review_call(SUBJECT_ACCESS_REVIEWS_PATH, "authz"), tolerance=0.0, on_stale=lambda: None
-        )
+        self._client_ca = None if ca else ClusterClientCa(upstream, self._delegation)
+        self._kinds = ConfiguredKinds(upstream, options.config)
         self._account = OwnAccount(upstream)
+        rights = (*FORWARDING, TOKEN_REVIEWS, ACCESS_REVIEWS, *(() if ca else (CLIENT_CA,)))
+        self._rights = OwnRights(upstream, rights, self._account)
+        self._refusals = ImpersonationRefusals(lambda: self._account.name, self._rights.refused)
+        self._reviews = SubjectAccessReviewAuthorizer(
+            self._review_call(SUBJECT_ACCESS_REVIEWS_PATH, "authz", "review access"),
+            tolerance=0.0,
+            on_stale=lambda: None,
+        )
         rbac = rbac_sources(upstream)
         self._namespaces = NamespaceLists(upstream, rbac, process, self._reviews)
         self._volumes = (
@@ -112,7 +125,7 @@ class _ProxyServer:
             else None
         )
         by_index: Sequence[OwnKind] = (self._namespaces, *([self._volumes] if self._volumes else []))
-        self._own_kinds = OwnKinds((*by_index, *_merged_kinds(options, upstream, rbac)))
+        self._own_kinds = OwnKinds((*by_index, *self._merged_kinds(rbac)))
 
     async def run(self) -> None:
         """Raises CannotListen, PkiUnusable, and OSError or ValueError for unusable files."""
@@ -134,12 +147,14 @@ class _ProxyServer:
         audit = open_audit_log(self._options.audit_log_path, process.metrics)
         app, peers = self._application(audit)
         add_checks(process, informers)
-        process.health.add("own-account", self._account.check, endpoints=("readyz",))
+        self._add_own_checks()
         tasks: dict[str, Task] = {
             **self._namespaces.tasks,
             **(self._volumes.tasks if self._volumes else {}),
             **self._client_ca_tasks(),
             "own-account": self._account.find,
+            "own-rights": self._rights.follow,
+            "configured-kinds": self._kinds.follow,
             "serving-certificate": partial(certificate.follow, tls),
             "unused-memory": trim_malloc,
         }
@@ -148,6 +163,14 @@ class _ProxyServer:
         finally:
             if audit:
                 await asyncio.to_thread(audit.close)
+
+    def _add_own_checks(self) -> None:
+        health = self._process.health
+        health.add("own-account", self._account.check, endpoints=READINESS)
+        health.add("own-rights", self._rights.check, endpoints=READINESS)
+        if self._client_ca:
+            health.add("client-ca", self._client_ca.check, endpoints=READINESS)
+        health.add("config", self._kinds.describe, endpoints=READINESS)
 
     def _application(self, audit: AuditLog | None) -> tuple[web.Application, Peers]:
         certificates, authenticator = self._authenticators()
@@ -158,6 +181,7 @@ class _ProxyServer:
             authorizer=self._reviews,
             own_account=lambda: self._account.name,
             own_answer=self._own_kinds.handler,
+            refusals=self._refusals,
             audit=audit.write if audit else None,
         )
         return proxy_application(parts, self._options), Peers(user=certificates.user_of)
@@ -169,7 +193,7 @@ class _ProxyServer:
             peers=peers, verifier=CertificateVerifier(self._delegation.client_ca)
         )
         tokens = BearerTokenAuthenticator(
-            TokenReviewer(self._review_call(TOKEN_REVIEWS_PATH, "authn")),
+            TokenReviewer(self._review_call(TOKEN_REVIEWS_PATH, "authn", "review tokens")),
             tolerance=self._options.cluster_outage_tolerance,
             on_stale=partial(metrics.stale_decision_used, "tokenreviews"),
         )
@@ -191,9 +215,19 @@ class _ProxyServer:
         _logger.info("tenant-apiserver %s proxy listens on port %d", __version__, listener.port)
         return listener
 
-    def _review_call(self, path: str, kind: str) -> ReviewCall:
-        return count_responses(
+    def _review_call(self, path: str, kind: str, what: str) -> ReviewCall:
+        counted = count_responses(
             partial(self._upstream.review, path), partial(self._process.metrics.delegated_request, kind)
+        )
+        return telling_refusal(counted, what, self._rights.refused)
+
+    def _merged_kinds(self, rbac: RbacSources) -> Sequence[OwnKind]:
+        answers = MergedAnswers(self._upstream, self._refusals, rbac.history)
+        config, most = self._options.config, self._options.max_namespaces
+        return (
+            NamespacedLists(answers, rbac, config.namespaced_kinds, max_namespaces=most),
+            SelectedLists(self._upstream, config.selected),
+            NamedLists(answers, rbac, config.cluster_kinds),
         )
 
     def _client_ca_tasks(self) -> dict[str, Task]:
@@ -201,9 +235,7 @@ class _ProxyServer:
         if self._options.client_ca_file is not None:
             path, reload = self._options.client_ca_file, self._delegation.reload_client_ca
             return {"follow-client-ca": partial(follow_file, path, reload)}
-        informer = Informer(self._upstream, CONFIGMAPS, namespace=NAMESPACE, field_selector=f"metadata.name={NAME}")
-        informer.add_handler(self._delegation)
-        return {"informer-client-ca": informer.run}
+        return {"informer-client-ca": self._client_ca.run} if self._client_ca else {}
 
     def _replace_client_cas(self, bundle: bytes) -> None:
         if self._tls is not None:
@@ -211,16 +243,6 @@ class _ProxyServer:
                 self._tls.replace_client_cas(self._delegation.current.client_ca)
             except (OSError, ValueError) as error:
                 _logger.warning("cannot use the client CAs, keeping the previous ones: %s", error)
-
-
-def _merged_kinds(options: ProxyOptions, upstream: UpstreamClient, rbac: RbacSources) -> Sequence[OwnKind]:
-    answers = MergedAnswers(upstream, rbac.history)
-    config = options.config
-    return (
-        NamespacedLists(answers, rbac, config.namespaced_kinds, max_namespaces=options.max_namespaces),
-        SelectedLists(upstream, config.selected),
-        NamedLists(answers, rbac, config.cluster_kinds),
-    )
 
 
 def _certificate_source(options: ProxyOptions) -> CertificateSource:

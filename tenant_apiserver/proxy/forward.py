@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
-from aiohttp import ClientResponse, web
+from aiohttp import ClientError, ClientResponse, web
 from multidict import CIMultiDict
 
 from apiserver.meta.errors import BadRequest, ServiceUnavailable
@@ -15,14 +15,13 @@ from registry.cluster.interface import ClusterUnreachable
 from registry.cluster.upstream import UpstreamClient
 from tenant_apiserver.proxy.headers import forwarded_headers, requested_upgrade
 from tenant_apiserver.proxy.identity import impersonation_headers
+from tenant_apiserver.proxy.impersonation_refusal import ImpersonationRefusals
 from tenant_apiserver.proxy.relay import SMALL, relay
 from tenant_apiserver.proxy.upgrade import switch_protocols
 
 _RETRY_SECONDS: Final = 1
 _BODILESS: Final = frozenset({"GET", "HEAD"})
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
-# in the message of kube-apiserver's Status, in any encoding of it
-_IMPERSONATION_REFUSED: Final = b" cannot impersonate resource "
 
 OwnAnswer = Callable[[RequestContext], Awaitable[Handler | None]]
 """Returns the handler of a request that the cluster has refused with a 403, None if the refusal stands."""
@@ -32,19 +31,20 @@ class Forwarder:
     """The handler of every request. The cluster is always asked first, as the caller: what it allows is relayed
     untouched. A LIST or WATCH that it refuses is answered by the handler that `own_answer` returns."""
 
-    def __init__(self, upstream: UpstreamClient, own_answer: OwnAnswer) -> None:
+    def __init__(self, upstream: UpstreamClient, own_answer: OwnAnswer, refusals: ImpersonationRefusals) -> None:
         self._upstream = upstream
         self._own_answer = own_answer
+        self._refusals = refusals
 
     async def __call__(self, context: RequestContext) -> web.StreamResponse:
-        """Raises BadRequest for a target that cannot be forwarded, ServiceUnavailable if the cluster is gone, and a 403
-        for an identity that cannot."""
+        """Raises BadRequest for a target that cannot be forwarded, ServiceUnavailable if the cluster is gone or does
+        not let the proxy impersonate, and a 403 for an identity that cannot."""
         target, headers = _target(context), _headers(context)
         if self._upstream.is_left_by(target):
             raise BadRequest("the target of the request leads out of the cluster's path")
         if protocol := requested_upgrade(context.http.headers):
             headers["Connection"], headers["Upgrade"] = "Upgrade", protocol
-            return await switch_protocols(context, self._upstream, target, headers)
+            return await switch_protocols(context, self._upstream, self._refusals, target, headers)
         if context.http.method in _BODILESS and not context.http.body_exists:
             return await self._forward(context, target, headers, body=None, attempts=2)
         return await self._forward(context, target, headers, body=context.http.content.iter_any(), attempts=1)
@@ -77,14 +77,17 @@ class Forwarder:
         return await handler(context)
 
     async def _handler_instead(self, context: RequestContext, response: ClientResponse) -> Handler | None:
-        """The handler of a request that the cluster refuses to the caller, None if its response is to be relayed. A
-        refusal of the impersonation says nothing about the caller's rights: it stands."""
+        """The handler of a request that the cluster refuses to the caller, None if its response is to be relayed.
+        Raises ServiceUnavailable for a refusal of the impersonation: it says nothing about the caller's rights."""
         if response.status != _FORBIDDEN or (response.content_length or SMALL + 1) > SMALL:
             return None
-        handler = await self._own_answer(context)
-        if handler is None:
+        try:
+            body = await response.read()
+        except (ClientError, TimeoutError):
+            # the client is shown that it broke off
             return None
-        return None if _IMPERSONATION_REFUSED in await response.read() else handler
+        self._refusals.check_answer(context.info, response.headers, body)
+        return await self._own_answer(context)
 
     async def _renew_credentials(self) -> None:
         try:

@@ -20,6 +20,7 @@ class OwnAccount:
     def __init__(self, cluster: ClusterClient) -> None:
         self._cluster = cluster
         self.name = ""
+        self.known = asyncio.Event()
 
     def check(self) -> None:
         """A health check: requests are refused until the name is known."""
@@ -32,6 +33,7 @@ class OwnAccount:
             try:
                 review = await self._cluster.review(_PATH, _REVIEW)
                 self.name = str(review["status"]["userInfo"]["username"])
+                self.known.set()
             except (StatusError, LookupError, TypeError) as error:
                 reason = reason_for_log(error) if isinstance(error, StatusError) else "its answer names no user"
                 _logger.warning("cannot ask the cluster for the own account, trying again: %s", reason)

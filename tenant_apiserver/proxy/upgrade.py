@@ -17,17 +17,23 @@ from registry.cluster.interface import ClusterUnreachable
 from registry.cluster.upgraded_connection import UpgradeAnswer
 from registry.cluster.upstream import UpstreamClient
 from tenant_apiserver.proxy.headers import answer_headers
+from tenant_apiserver.proxy.impersonation_refusal import ImpersonationRefusals
 
 # how long the cluster may take to read the rest of what a client has sent that is gone
 _REST_SECONDS: Final = 30.0
+_FORBIDDEN: Final = 403
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 
 
 async def switch_protocols(
-    context: RequestContext, upstream: UpstreamClient, target: str, headers: CIMultiDict[str]
+    context: RequestContext,
+    upstream: UpstreamClient,
+    refusals: ImpersonationRefusals,
+    target: str,
+    headers: CIMultiDict[str],
 ) -> web.StreamResponse:
     """Forwards a request to switch protocols, and returns when the connection has ended. An answer other than 101 is
-    relayed. Raises ServiceUnavailable if the cluster is gone."""
+    relayed. Raises ServiceUnavailable if the cluster is gone, or does not let the proxy impersonate."""
     headers.popall("Content-Length", None)
     if context.http.method in _WITH_BODY:
         headers["Content-Length"] = "0"
@@ -35,6 +41,8 @@ async def switch_protocols(
         answer = await upstream.upgrade(context.http.method, target, headers)
     except ClusterUnreachable as error:
         raise ServiceUnavailable(f"the cluster is unavailable: {error.message}", retry_after=1) from error
+    if answer.status == _FORBIDDEN:
+        refusals.check_answer(context.info, answer.headers, answer.rest)
     passed = answer_headers(answer.headers)
     context.audit_id = passed.pop("Audit-ID", context.audit_id)
     if answer.transport is None:

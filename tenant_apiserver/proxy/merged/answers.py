@@ -27,6 +27,7 @@ from registry.cluster.upstream import UpstreamClient
 from registry.rbac.role_index import Subject
 from registry.visibility.by_rbac import MARGIN_SECONDS, identity_of
 from registry.visibility.rbac_history import RbacHistory
+from tenant_apiserver.proxy.impersonation_refusal import ImpersonationRefusals
 from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
 from tenant_apiserver.proxy.merged.frames import form_of_list, key_of, metadata_of, uid_of
 from tenant_apiserver.proxy.merged.list_of_names import list_of_names
@@ -70,15 +71,16 @@ class Partition(Protocol):
 class MergedAnswers:
     """The handlers of merged lists and watches, and the memory of what clients have."""
 
-    def __init__(self, upstream: UpstreamClient, history: RbacHistory) -> None:
+    def __init__(self, upstream: UpstreamClient, refusals: ImpersonationRefusals, history: RbacHistory) -> None:
         self._upstream = upstream
+        self._refusals = refusals
         self._history = history
         self._changes = ChangeTimes(history)
         self._positions = Positions()
 
     async def list(self, context: RequestContext, partition: Partition) -> web.StreamResponse:
         """Raises AccessDenied if the cluster refuses every part, and the StatusError of a part that fails."""
-        requests, query = CallerRequests(self._upstream, context), parse_list_query(context.query)
+        requests, query = CallerRequests(self._upstream, self._refusals, context), parse_list_query(context.query)
         visibility = await partition.visibility(context.user, context.info)
         now, names = time.monotonic(), partition.names(visibility.visible)
         parts = [partition.part(context.info, name) for name in sorted(names or ())]
@@ -91,7 +93,7 @@ class MergedAnswers:
 
     async def list_names(self, context: RequestContext, partition: Partition) -> web.StreamResponse:
         """The cluster-scoped objects that the caller may get by name. Raises as `list`."""
-        requests = CallerRequests(self._upstream, context)
+        requests = CallerRequests(self._upstream, self._refusals, context)
         visibility = await partition.visibility(context.user, context.info)
         now, names = time.monotonic(), sorted(partition.names(visibility.visible) or ())
         found = await list_of_names(context, requests, names, self._current_version)
@@ -126,7 +128,7 @@ class MergedAnswers:
 
     async def watch(self, context: RequestContext, partition: Partition) -> web.StreamResponse:
         """Raises AccessDenied if the cluster refuses every part, and the StatusError of a part that fails."""
-        requests, query = CallerRequests(self._upstream, context), parse_watch_query(context.query)
+        requests, query = CallerRequests(self._upstream, self._refusals, context), parse_watch_query(context.query)
         visibility = await partition.visibility(context.user, context.info)
         client = _client(context, requests.media.transform)
         merged = WatchOfParts(

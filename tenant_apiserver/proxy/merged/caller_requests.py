@@ -21,8 +21,9 @@ from registry.cluster.interface import ClusterUnreachable
 from registry.cluster.upstream import UpstreamClient
 from registry.cluster.watch_decoder import WatchDecoder
 from tenant_apiserver.proxy.identity import impersonation_headers
+from tenant_apiserver.proxy.impersonation_refusal import ImpersonationRefusals
 
-_OK, _UNAUTHORIZED = 200, 401
+_OK, _UNAUTHORIZED, _FORBIDDEN = 200, 401, 403
 _AGENT: Final = "tenant-apiserver-proxy"
 _TOO_LARGE: Final = (
     "the lists of this user that are being merged take more memory than the proxy may use for one user: "
@@ -41,11 +42,13 @@ class CallerRequests:
     """All requests have the identity and the media type of the caller's. `media` is JSON: whole objects, Table or
     PartialObjectMetadata, of objects or lists."""
 
-    def __init__(self, upstream: UpstreamClient, context: RequestContext) -> None:
+    def __init__(self, upstream: UpstreamClient, refusals: ImpersonationRefusals, context: RequestContext) -> None:
         """Raises NotAcceptable for a caller who accepts no JSON, and a 403 for an identity that headers cannot
         carry."""
         self.media = _json_media(context)
         self._upstream = upstream
+        self._refusals = refusals
+        self._info = context.info
         self._headers = CIMultiDict(
             {
                 "Accept": _accept(self.media),
@@ -80,7 +83,9 @@ class CallerRequests:
         ServiceUnavailable if it breaks off."""
         async with self._open(target) as response:
             if response.status != _OK:
-                decode_answer(response.status, response.reason or "", await response.read())
+                body = await response.read()
+                self._check_refusal(response, body)
+                decode_answer(response.status, response.reason or "", body)
             yield _lines(response)
 
     async def _get(self, target: str, accept: str = "") -> _Document:
@@ -90,11 +95,17 @@ class CallerRequests:
                 async for piece in response.content.iter_any():
                     self._reserve(len(piece))
                     body += piece
+            self._check_refusal(response, bytes(body))
             decode = partial(decode_answer, response.status, response.reason or "", bytes(body))
             return _Document(await offload_if_large(decode, size=len(body)), len(body))
         except BaseException:
             self._reservation.subtract(len(body))
             raise
+
+    def _check_refusal(self, response: ClientResponse, body: bytes) -> None:
+        """Raises ServiceUnavailable for a refusal that is none of the caller's rights."""
+        if response.status == _FORBIDDEN:
+            self._refusals.check_answer(self._info, response.headers, body)
 
     def _reserve(self, count: int) -> None:
         try:

@@ -18,6 +18,7 @@ from tests.e2e.support.visibility import RbacObjects, user_subject
 NAMESPACES = "/api/v1/namespaces"
 OWN_REQUESTS = {
     ("create", "selfsubjectreviews"),
+    ("create", "selfsubjectaccessreviews"),
     ("create", "subjectaccessreviews"),
     ("create", "tokenreviews"),
     *((verb, plural) for verb in ("list", "watch") for plural in ("namespaces", "configmaps", "persistentvolumes")),

@@ -27,6 +27,7 @@ from tenant_apiserver.options.proxy import ProxyOptions
 from tenant_apiserver.process import TLS_TRANSPORTS, Process
 from tenant_apiserver.proxy.chain import ProxyParts, proxy_application
 from tenant_apiserver.proxy.forward import OwnAnswer
+from tenant_apiserver.proxy.impersonation_refusal import ImpersonationRefusals
 from tests.apiserver.server.https_listener import ALICE, CA, CLIENT_CA, SERVING, client_tls
 
 OWN_ACCOUNT = "system:serviceaccount:tenant-apiserver-proxy:proxy"
@@ -123,6 +124,8 @@ class RunningProxy:
     upstream: RecordingUpstream
     port: int
     directory: Path
+    refused: list[str]
+    """The messages by which the upstream has refused the impersonation."""
 
     @property
     def url(self) -> str:
@@ -189,7 +192,7 @@ async def proxied_upstream(
     transport: str = "openssl",
 ) -> AsyncIterator[RunningProxy]:
     """`over_tls` is how the proxy reaches the upstream, `transport` its own --tls-transport."""
-    upstream = RecordingUpstream()
+    upstream, refused = RecordingUpstream(), list[str]()
     server = await asyncio.start_server(
         upstream.accept, "127.0.0.1", 0, ssl=_upstream_tls(directory) if over_tls else None
     )
@@ -212,12 +215,13 @@ async def proxied_upstream(
         ),
         own_account=lambda: own_account,
         own_answer=own_answer,
+        refusals=ImpersonationRefusals(lambda: own_account, refused.append),
         audit=None,
     )
     tls = TLS_TRANSPORTS[transport](SERVING, CLIENT_CA.certificate)
     listener = await listen(proxy_application(parts, options), tls=tls, host="127.0.0.1", port=0, grace=0.4)
     try:
-        yield RunningProxy(upstream, listener.port, directory)
+        yield RunningProxy(upstream, listener.port, directory, refused)
     finally:
         await listener.close()
         await client.close()

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 
-from apiserver.request.context import Handler, RequestContext
 from tests.tenant_apiserver.proxy.proxied_upstream import (
     OWN_ACCOUNT,
     RunningProxy,
@@ -135,34 +133,6 @@ async def test_no_target_leads_out_of_the_path_of_the_cluster(tmp_path: Path, ta
         async with proxy.session() as session:
             assert (await session.get("/api/v1/x..y?a=/../b")).status == 200
         assert [each.target for each in proxy.upstream.forwarded] == ["/k8s/a/api/v1/x..y?a=/../b"]
-
-
-@pytest.mark.parametrize(
-    ("message", "status"),
-    [
-        pytest.param('namespaces is forbidden: User "alice" cannot list resource "namespaces"', 200, id="the list"),
-        pytest.param(
-            'users "alice" is forbidden: User "proxy" cannot impersonate resource "users"', 403, id="the impersonation"
-        ),
-    ],
-)
-async def test_a_refused_impersonation_is_not_answered_instead_of_the_cluster(
-    tmp_path: Path, message: str, status: int
-) -> None:
-    async def answer(context: RequestContext) -> web.StreamResponse:
-        return web.Response(text="own")
-
-    async def own_answer(context: RequestContext) -> Handler | None:
-        return answer
-
-    async with proxied_upstream(tmp_path, own_answer=own_answer) as proxy:
-        proxy.upstream.answer = b"HTTP/1.1 403 Forbidden\r\nContent-Length: %d\r\n\r\n%s" % (
-            len(message),
-            message.encode(),
-        )
-        async with proxy.session() as session:
-            response = await session.get("/api/v1/namespaces")
-            assert (response.status, await response.text()) == (status, "own" if status == 200 else message)
 
 
 @pytest.mark.parametrize("group", ["system:masters", "system:nodes"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,8 +31,11 @@ _RIGHTS = (
 class TenantProxy:
     """A running proxy. Its account is a user with a certificate, bound to the roles of the manifests."""
 
-    def __init__(self, cluster: E2eCluster, directory: Path, *flags: str, account: Identity | None = None) -> None:
-        """`account` is what the proxy sends requests with, by default a user bound to the roles."""
+    def __init__(
+        self, cluster: E2eCluster, directory: Path, *flags: str, account: Identity | None = None, is_ready: bool = True
+    ) -> None:
+        """`account` is what the proxy sends requests with, by default a user bound to the roles. Without `is_ready`,
+        only livez is waited for."""
         self._cluster = cluster
         self._port = free_port()
         self.url = f"https://127.0.0.1:{self._port}"
@@ -51,19 +55,26 @@ class TenantProxy:
         )
         try:
             cluster.wait_until("the proxy listens", self.ca.is_file)
-            cluster.wait_until("the proxy is ready", lambda: self.client().serves("/proxy/readyz"))
+            path = "/proxy/readyz" if is_ready else "/proxy/livez"
+            cluster.wait_until(f"the proxy answers {path}", lambda: self.client().serves(path))
         except BaseException:
             self.process.stop()
             raise
 
     def client(self, user: str = "", groups: Sequence[str] = ()) -> Client:
         """A client of the proxy as this user, anonymous by default."""
-        tls = credentials.tls_context(self.ca.read_text())
+        tls = self._tls()
         if not user:
             return Client(self.url, tls, {})
         identity = self._cluster.identity(user, groups)
         tls.load_cert_chain(identity.kubeconfig.with_suffix(".crt"), identity.kubeconfig.with_suffix(".key"))
         return Client(self.url, tls, {})
+
+    def token_client(self, token: str) -> Client:
+        return Client(self.url, self._tls(), {"Authorization": f"Bearer {token}"})
+
+    def _tls(self) -> ssl.SSLContext:
+        return credentials.tls_context(self.ca.read_text())
 
     def kubectl(
         self,

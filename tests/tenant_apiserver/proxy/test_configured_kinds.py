@@ -1,0 +1,75 @@
+"""The kinds of --config against those that a cluster serves."""
+
+from __future__ import annotations
+
+import pytest
+
+from apiserver.meta.resource import GroupResource
+from tenant_apiserver.options.proxy_settings import parse_proxy_settings
+from tenant_apiserver.proxy.configured_kinds import ConfiguredKinds, KindFinding, compare_kinds
+from tests.fake_cluster import FakeCluster
+
+NETWORKING, GATEWAY = "networking.k8s.io", "gateway.networking.k8s.io"
+POLICIES = f"networkpolicies.{NETWORKING}"
+SERVED = [
+    *(("", "v1", each) for each in ("pods", "services", "nodes")),
+    ("apps", "v1", "deployments"),
+    (NETWORKING, "v1", "networkpolicies"),
+    (GATEWAY, "v1", "httproutes"),
+    ("metrics.k8s.io", "v1beta1", "pods"),
+]
+SCOPES = {GroupResource(group, plural): plural != "nodes" for group, _, plural in SERVED}
+
+
+def finding(key: str, name: str) -> KindFinding | None:
+    plural, _, group = name.partition(".")
+    found = compare_kinds([(key, GroupResource(group, plural))], SERVED, SCOPES)
+    return found[0] if found else None
+
+
+def absent(name: str, meant: str = "") -> str:
+    plural, _, group = name.partition(".")
+    where = f"the group {group}" if group else "the core group"
+    return f"the cluster has no {plural} in {where}" + (f"; did you mean {meant}?" if meant else "")
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "text"),
+    [
+        ("namespacedKinds", "Pod", "the cluster has no Pod in the core group; did you mean pods?"),
+        ("namespacedKinds", "pod", absent("pod", "pods")),
+        ("namespacedKinds", "deployments", absent("deployments", "deployments.apps")),
+        ("namespacedKinds", "deployment.apps", absent("deployment.apps", "deployments.apps")),
+        ("namespacedKinds", f"NetworkPolicy.{NETWORKING}", absent(f"NetworkPolicy.{NETWORKING}", POLICIES)),
+        ("namespacedKinds", "po", absent("po")),
+        ("namespacedKinds", "nodes", "nodes is cluster-scoped: name it in clusterKinds"),
+        ("clusterKinds", "pods", "pods is namespaced: name it in namespacedKinds"),
+        ("selectedKinds", "pods", "pods is namespaced, and selectedKinds are cluster-scoped"),
+    ],
+)
+def test_a_kind_that_is_never_served_so_is_wrong(key: str, name: str, text: str) -> None:
+    assert finding(key, name) == KindFinding(f"{key}: {text}", is_wrong=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [(f"tlsroutes.{GATEWAY}", ""), ("a.example.org", ""), ("httproutes.gw.example.org", f"httproutes.{GATEWAY}")],
+)
+def test_a_kind_whose_crd_may_come_is_information(name: str, meant: str) -> None:
+    found = finding("namespacedKinds", name)
+    assert found == KindFinding(f"namespacedKinds: {absent(name, meant)}", is_wrong=False)
+
+
+@pytest.mark.parametrize(
+    ("key", "name"), [("namespacedKinds", "pods"), ("namespacedKinds", "deployments.apps"), ("clusterKinds", "nodes")]
+)
+def test_a_kind_that_is_served_is_no_finding(key: str, name: str) -> None:
+    assert finding(key, name) is None
+
+
+async def test_a_cluster_without_aggregated_discovery_is_not_compared(caplog: pytest.LogCaptureFixture) -> None:
+    settings = parse_proxy_settings({"namespacedKinds": ["configmaps"], "clusterKinds": ["namespaces"]})
+    kinds = ConfiguredKinds(FakeCluster(), settings)
+    await kinds.follow()
+    assert kinds.describe() == ""
+    assert caplog.messages == []
