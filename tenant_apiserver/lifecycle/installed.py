@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from typing import Final
 
+from registry.cluster.interface import CONFIGMAPS
 from registry.tenant.cluster_roles import TENANT_ROLES, TENANTS_VISIBLE
 from tenant_apiserver.least_privilege.policies import policies
 from tenant_apiserver.least_privilege.projection_rights import TENANTSECRETS_ROLE
@@ -92,8 +94,12 @@ def tenantsecrets_readable() -> Sequence[TargetObject]:
     return [target(kind, TENANTSECRETS_ROLE.name) for kind in ("ClusterRole", "ClusterRoleBinding")]
 
 
+PROXY_SETTINGS: Final = TargetObject(CONFIGMAPS, PROXY, f"{PROXY}-<hash>")
+"""The ConfigMap of the settings, whose name ends with a hash of them: kustomize's, so that no name stands for it."""
+
+
 def _proxy() -> Sequence[TargetObject]:
-    """Without the ConfigMap of its settings, whose name depends on them."""
+    """Without PROXY_SETTINGS."""
     return [
         target("Namespace", PROXY),
         target("ServiceAccount", PROXY, PROXY),
@@ -127,5 +133,5 @@ _APPLIED: Mapping[OperatorStep, Sequence[TargetObject]] = {
         *(target("ClusterRole", each) for each in TENANT_ROLES),
         *registered(),
     ],
-    OperatorStep.PROXY: _proxy(),
+    OperatorStep.PROXY: [*_proxy(), PROXY_SETTINGS],
 }

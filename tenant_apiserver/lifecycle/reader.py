@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from apiserver.meta.errors import StatusError
-from apiserver.meta.resource import Object
+from apiserver.meta.resource import GroupResource, Object
 from registry.cluster.interface import (
     APISERVICES,
     APPLICATIONDEFINITIONS,
@@ -18,8 +18,15 @@ from registry.cluster.interface import (
 )
 from tenant_apiserver.lifecycle.command import StepFailed
 from tenant_apiserver.lifecycle.facts import GROUPS, VERSION, ClusterFacts, api_service_name
-from tenant_apiserver.lifecycle.installed import SERVER, OperatorStep, applied, tenants_visible, tenantsecrets_readable
-from tenant_apiserver.lifecycle.kinds import DEPLOYMENTS, TargetObject, target
+from tenant_apiserver.lifecycle.installed import (
+    PROXY_SETTINGS,
+    SERVER,
+    OperatorStep,
+    applied,
+    tenants_visible,
+    tenantsecrets_readable,
+)
+from tenant_apiserver.lifecycle.kinds import DEPLOYMENTS, PROXY, TargetObject, is_ours, target
 from tenant_apiserver.lifecycle.own_kinds import own_kinds
 from tenant_apiserver.lifecycle.serving import leads_to_us
 from tenant_apiserver.lifecycle.versions import VERSIONED_CRDS
@@ -42,6 +49,8 @@ async def read_facts(cluster: ReadableCluster, step: OperatorStep, groups: Seque
     version = await cluster.get_path("/version")
     found, unreadable = await read_objects(cluster, _looked_for(step))
     notes: list[str] = []
+    if step is OperatorStep.PROXY:
+        found = {**found, **await _settings_of_the_proxy(cluster, notes)}
     served, silent = await _served(cluster, found)
     return ClusterFacts(
         kubernetes=str(version.get("gitVersion", "")),
@@ -63,7 +72,7 @@ async def read_facts(cluster: ReadableCluster, step: OperatorStep, groups: Seque
 def _looked_for(step: OperatorStep) -> Sequence[TargetObject]:
     return [
         *(TargetObject(APISERVICES, "", api_service_name(group)) for group in GROUPS),
-        *applied(step),
+        *(each for each in applied(step) if each != PROXY_SETTINGS),
         *(target("CustomResourceDefinition", name) for name in VERSIONED_CRDS),
         *tenants_visible(),
         *tenantsecrets_readable(),
@@ -135,13 +144,22 @@ async def _served(
     return served, silent
 
 
-async def _list(cluster: ReadableCluster, res: ClusterResource, notes: list[str]) -> Sequence[Object]:
+async def _settings_of_the_proxy(cluster: ReadableCluster, notes: list[str]) -> Mapping[TargetObject, Object]:
+    """The settings of an earlier installation, if there are any."""
+    objects = await _list(cluster, PROXY_SETTINGS.resource, notes, namespace=PROXY)
+    ours = [each for each in objects if each["metadata"]["name"].startswith(f"{PROXY}-") and is_ours(each)]
+    return {PROXY_SETTINGS: ours[0]} if ours else {}
+
+
+async def _list(
+    cluster: ReadableCluster, res: ClusterResource, notes: list[str], *, namespace: str = ""
+) -> Sequence[Object]:
     """All objects of a kind; none if it is not served or may not be listed."""
     items: list[Object] = []
     token = ""
     try:
         while True:
-            page = await cluster.list(res, limit=_PAGE, continue_token=token)
+            page = await cluster.list(res, namespace, limit=_PAGE, continue_token=token)
             items += page["items"]
             if not (token := page["metadata"].get("continue") or ""):
                 return items
@@ -151,5 +169,5 @@ async def _list(cluster: ReadableCluster, res: ClusterResource, notes: list[str]
         raise
     except StatusError as error:
         if error.code != 404:
-            notes.append(f"{res.plural}.{res.group} cannot be listed: {error.message}")
+            notes.append(f"{GroupResource(res.group, res.plural)} cannot be listed: {error.message}")
         return []

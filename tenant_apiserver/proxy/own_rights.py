@@ -86,7 +86,9 @@ CLIENT_CA: Final = OwnRight(
     name=f"list ConfigMap {NAMESPACE}/{NAME}",
     accesses=({"verb": "list", "resource": "configmaps", "namespace": NAMESPACE, "name": NAME},),
     without="it does not know the CA of clients, so that no client certificate is accepted",
-    remedy="manifests/overlays/proxy gives it (RoleBinding tenant-apiserver-proxy-auth-reader), or set --client-ca-file",
+    remedy=(
+        "manifests/overlays/proxy gives it (RoleBinding tenant-apiserver-proxy-auth-reader), or set --client-ca-file"
+    ),
     is_required=False,
 )
 """The proxy is ready without it if it has read the CA before."""
@@ -113,12 +115,12 @@ class OwnRights:
         return "; ".join(each.lack(self.account.name) for each in self.missing)
 
     def refused(self, message: str) -> None:
-        """The cluster has refused something to the account: the rights are asked for soon. Where it says that none is
-        missing, `message` is logged once."""
+        """The cluster has refused something to the account: the rights are asked for soon. Unless one is missing that
+        all callers need, which is logged already, `message` is logged once."""
         self._due.set()
-        if self._is_known and not self.missing and not self._refusal_logged:
+        if self._is_known and not self._refusal_logged and not any(each.is_required for each in self.missing):
             self._refusal_logged = True
-            _logger.warning("the cluster refuses the proxy what its rights should allow; %s: %s", _OVERLAY, message)
+            _logger.warning("the cluster has refused a right to the proxy: %s; %s", message, _OVERLAY)
 
     async def follow(self) -> None:
         await self.account.known.wait()

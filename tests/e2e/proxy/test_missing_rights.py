@@ -154,7 +154,7 @@ def test_constrained_impersonation_suffices(kube: KubeCluster, start: Start, acc
     assert f'User "{unique}" cannot list resource "namespaces"' in client.get(NAMESPACES).expect(403)["message"]
     for path in (f"{NAMESPACES}/default", "/version"):
         assert "impersonate its callers" in client.get(path).expect(503)["message"]
-    [line] = logged(kube, proxy, "the cluster refuses the proxy what its rights should allow")
+    [line] = logged(kube, proxy, "the cluster has refused a right to the proxy")
     assert "impersonate-on:user-info:get" in line
 
 

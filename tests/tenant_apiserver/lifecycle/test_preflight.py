@@ -15,6 +15,7 @@ from registry.cluster.interface import (
     APPLICATIONDEFINITIONS,
     CLUSTERROLEBINDINGS,
     CLUSTERROLES,
+    CONFIGMAPS,
     NAMESPACES,
     VALIDATINGADMISSIONPOLICIES,
     ClusterResource,
@@ -31,7 +32,7 @@ from tenant_apiserver.lifecycle.installed import (
     registered,
     tenants_visible,
 )
-from tenant_apiserver.lifecycle.kinds import CRDS, DEPLOYMENTS
+from tenant_apiserver.lifecycle.kinds import CRDS, DEPLOYMENTS, PROXY
 from tenant_apiserver.lifecycle.preflight import judge
 from tenant_apiserver.lifecycle.reader import read_facts
 from tenant_apiserver.lifecycle.registration import OurServer, moved_to_us
@@ -360,8 +361,8 @@ async def test_the_output_is_a_table_or_json() -> None:
 def test_the_objects_of_a_step_are_those_of_its_manifests(step: OperatorStep, directories: list[str]) -> None:
     objects = [each for directory in directories for each in built(directory)]
     expected = {(each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]) for each in objects}
-    # the name of the proxy's settings depends on their content
-    expected = {each for each in expected if each[0] != "ConfigMap"}
+    # the name of the proxy's settings ends with a hash of their content
+    expected = {(kind, place, f"{PROXY}-<hash>" if kind == "ConfigMap" else name) for kind, place, name in expected}
     assert {(each.resource.kind, each.namespace, each.name) for each in applied(step)} == expected
     assert SHADOW in {each.name for each in applied(OperatorStep.SHADOW)}
     assert set(registered()).isdisjoint(applied(OperatorStep.SHADOW))
@@ -382,6 +383,12 @@ async def test_the_proxy_needs_no_server_and_no_cozystack() -> None:
     writes = {each.subject: each for each in checks if each.section == "What would be written"}
     assert {*writes} == {*map(str, applied(OperatorStep.PROXY)), "the running proxy"}
     assert writes["Deployment tenant-apiserver-proxy in tenant-apiserver-proxy"].message == "created"
+    settings = "ConfigMap tenant-apiserver-proxy-<hash> in tenant-apiserver-proxy"
+    assert writes[settings].message == "created"
+    assert (
+        one(checks, "all others", NAMES).message
+        == f"{len(built('overlays/proxy'))} would be created, 0 are of an earlier installation of ours"
+    )
     assert writes["the running proxy"].message.startswith("nothing as itself but TokenReviews")
 
 
@@ -402,6 +409,11 @@ async def test_a_proxy_that_is_there_already_is_applied_again() -> None:
     checks = await checks_of(cluster, OperatorStep.PROXY)
     assert failures(checks) == []
     assert one(checks, "Namespace tenant-apiserver-proxy").message == "applied, exists"
+    cluster.add(CONFIGMAPS, {"metadata": {"namespace": "tenant-apiserver-proxy", "name": "kube-root-ca.crt"}})
+    metadata = {"namespace": "tenant-apiserver-proxy", "name": "tenant-apiserver-proxy-6m", "labels": labels}
+    cluster.add(CONFIGMAPS, {"metadata": metadata})
+    settings = "ConfigMap tenant-apiserver-proxy-<hash> in tenant-apiserver-proxy"
+    assert one(await checks_of(cluster, OperatorStep.PROXY), settings).message == "applied, exists"
 
 
 async def test_the_kinds_of_this_version_are_those_that_it_builds() -> None:
