@@ -39,6 +39,7 @@ from tenant_apiserver.certificates.delegated_authentication import (
     DelegatedAuthentication,
 )
 from tenant_apiserver.certificates.local_pki import LocalPki, PkiUnusable
+from tenant_apiserver.certificates.pem_files import UnusableFile, read_ca_bundle
 from tenant_apiserver.certificates.sources import (
     CertificateSource,
     FileCertificate,
@@ -46,6 +47,7 @@ from tenant_apiserver.certificates.sources import (
     SelfManagedCertificate,
 )
 from tenant_apiserver.options.command_line import ServeOptions
+from tenant_apiserver.options.flag import with_value
 from tenant_apiserver.options.settings_file import SettingsFile, load_settings
 from tenant_apiserver.process import (
     TLS_TRANSPORTS,
@@ -109,12 +111,12 @@ async def _serve(options: ServeOptions, settings: PlatformSettings) -> int:
         client = ReadOnlyClusterClient if options.shadow else HttpClusterClient
         cluster = await client.connect(options.kubeconfig, observe=process.metrics.client_request)
     except ValueError as error:
-        print(f"tenant-apiserver serve: --kubeconfig: {error}", file=sys.stderr)
+        print(f"tenant-apiserver serve: {with_value('--kubeconfig', options.kubeconfig)}: {error}", file=sys.stderr)
         return 1
     admission = ClusterAdmission(cluster, process.metrics.registry)
     try:
         await _Server(options, settings, cluster, admission, process).run()
-    except (CannotListen, PkiUnusable, _CannotStart) as error:
+    except (CannotListen, PkiUnusable, UnusableFile, _CannotStart) as error:
         print(f"tenant-apiserver serve: {error}", file=sys.stderr)
         return 1
     finally:
@@ -238,15 +240,17 @@ class _Server:
             await self._delegation.replace([found], 0)
 
     async def _obtain_tls(self) -> ServerTls:
-        """Waits for the cluster if the certificate is stored there."""
+        """Waits for the cluster if the certificate is stored there. Raises UnusableFile."""
         try:
             return TLS_TRANSPORTS[self._options.tls_transport](
                 await self._certificate.obtain(),
                 self._delegation.current.bundle(),
                 on_handshake_error=self._process.metrics.handshake_error,
             )
+        except UnusableFile:
+            raise
         except (OSError, ValueError) as error:
-            raise _CannotStart(f"cannot use {_certificate_files(self._options)}, or a client CA: {error}") from error
+            raise _CannotStart(f"cannot use the serving certificate, its key, or a client CA: {error}") from error
 
     async def _run(self, tls: ServerTls) -> None:
         self._tls = tls
@@ -369,12 +373,11 @@ class _Server:
 
 
 def _authentication_flags(options: ServeOptions) -> ClusterAuthenticationInfo:
-    """The authentication settings in flags. Raises OSError if a file cannot be read."""
-    client_ca, proxy_ca = options.client_ca_file, options.requestheader_client_ca_file
+    """The authentication settings in flags. Raises UnusableFile, and OSError if a file cannot be read."""
     return ClusterAuthenticationInfo(
-        client_ca=client_ca.read_bytes() if client_ca else b"",
+        client_ca=read_ca_bundle("--client-ca-file", options.client_ca_file),
         request_header=RequestHeaderConfig(
-            ca_pem=proxy_ca.read_bytes() if proxy_ca else b"",
+            ca_pem=read_ca_bundle("--requestheader-client-ca-file", options.requestheader_client_ca_file),
             allowed_names=options.requestheader_allowed_names,
             username_headers=options.requestheader_username_headers,
             uid_headers=options.requestheader_uid_headers,
@@ -382,12 +385,6 @@ def _authentication_flags(options: ServeOptions) -> ClusterAuthenticationInfo:
             extra_prefixes=options.requestheader_extra_headers_prefix,
         ),
     )
-
-
-def _certificate_files(options: ServeOptions) -> str:
-    if options.tls_cert_file is None:
-        return "the serving certificate, its key"
-    return f"--tls-cert-file={options.tls_cert_file}, --tls-private-key-file={options.tls_private_key_file}"
 
 
 def _certificate_source(options: ServeOptions, cluster: HttpClusterClient) -> CertificateSource:

@@ -20,7 +20,7 @@ _READ_BUFFER = 2 * 1024 * 1024
 # those of watches and of pages contain versions and are used once
 _QUERIES = 128
 # The exceptions that the library raises for an invalid kubeconfig; not all of them are documented.
-_UNREADABLE = (ConfigException, OSError, YAMLError, AttributeError, LookupError, TypeError, ValueError)
+_UNREADABLE = (ConfigException, OSError, YAMLError, LookupError, ValueError)
 
 
 def load_in_cluster(configuration: Configuration) -> bool:
@@ -43,6 +43,9 @@ async def load_kubeconfig(configuration: Configuration, path: Path | None) -> No
     )
     try:
         await asyncio.to_thread(asyncio.run, loading)
+    except (AttributeError, TypeError) as e:
+        # of the library, which takes for granted what a kubeconfig has
+        raise ValueError("no usable kubeconfig: it has not the form of one") from e
     except _UNREADABLE as e:
         raise ValueError(f"no usable kubeconfig: {' '.join(str(e).split())}") from e
 

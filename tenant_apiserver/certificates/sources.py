@@ -10,11 +10,12 @@ from typing import Protocol
 
 from apiserver.meta.errors import StatusError
 from apiserver.tls.certificates import KeyPair
-from apiserver.tls.file_reload import follow_files, read_pair
+from apiserver.tls.file_reload import follow_files
 from apiserver.tls.server_context import ServerTls
 from registry.cluster.interface import reason_for_log
 from tenant_apiserver.certificates.cluster_secret import ServingCertificate
 from tenant_apiserver.certificates.local_pki import LocalPki
+from tenant_apiserver.certificates.pem_files import read_serving_pair
 
 _RETRY_SECONDS = 2.0
 _RENEWAL_SECONDS = 3600.0
@@ -42,7 +43,7 @@ class FileCertificate:
         self._key = key
 
     async def obtain(self) -> KeyPair:
-        return await asyncio.to_thread(read_pair, self._certificate, self._key)
+        return await asyncio.to_thread(read_serving_pair, self._certificate, self._key)
 
     async def follow(self, tls: ServerTls) -> None:
         await follow_files(self._certificate, self._key, tls)

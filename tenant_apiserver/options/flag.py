@@ -45,6 +45,11 @@ class Flag:
         return (self.name, self.deprecated_name) if self.deprecated_name else (self.name,)
 
 
+def with_value(name: str, value: object) -> str:
+    """A flag as messages about its value name it; one that is not set has none."""
+    return name if value is None else f"{name}={value}"
+
+
 def unrecognized(arguments: Sequence[str], flags: Sequence[Flag]) -> str:
     """The problem with arguments that no flag is called, with the flag that is most like the first of them."""
     problem = f"unrecognized arguments: {' '.join(arguments)}"

@@ -29,8 +29,10 @@ from registry.cluster.upstream import UpstreamClient
 from tenant_apiserver import __version__, log_format
 from tenant_apiserver.certificates.delegated_authentication import ClusterAuthenticationInfo, DelegatedAuthentication
 from tenant_apiserver.certificates.local_pki import LocalPki, PkiUnusable
+from tenant_apiserver.certificates.pem_files import read_ca_bundle
 from tenant_apiserver.certificates.sources import CertificateSource, FileCertificate, SelfManagedCertificate
 from tenant_apiserver.gc_tuning import trim_malloc
+from tenant_apiserver.options.flag import with_value
 from tenant_apiserver.options.proxy import ProxyOptions
 from tenant_apiserver.process import (
     TLS_TRANSPORTS,
@@ -81,7 +83,7 @@ async def _proxy(options: ProxyOptions) -> int:
     try:
         upstream = await UpstreamClient.connect(options.kubeconfig, observe=process.metrics.client_request)
     except ValueError as error:
-        print(f"tenant-apiserver proxy: --kubeconfig: {error}", file=sys.stderr)
+        print(f"tenant-apiserver proxy: {with_value('--kubeconfig', options.kubeconfig)}: {error}", file=sys.stderr)
         return 1
     try:
         await _ProxyServer(options, upstream, process).run()
@@ -102,7 +104,7 @@ class _ProxyServer:
         ca = options.client_ca_file
         self._delegation = DelegatedAuthentication(
             from_flags=ClusterAuthenticationInfo(
-                client_ca=ca.read_bytes() if ca else b"", request_header=RequestHeaderConfig()
+                client_ca=read_ca_bundle("--client-ca-file", ca), request_header=RequestHeaderConfig()
             ),
             on_change=self._replace_client_cas,
         )

@@ -44,7 +44,11 @@ class OwnRight:
     is_required: bool = True
 
     def lack(self, account: str) -> str:
-        return f"the account {go_quote(account)} of the proxy may not {self.name}: {self.without}; {self.remedy}"
+        return f"{_may_not(account)} {self.name}: {self.without}; {self.remedy}"
+
+
+def _may_not(account: str) -> str:
+    return f"the account {go_quote(account)} of the proxy may not"
 
 
 def _impersonate(resource: str, mode: str, who: str, *, group: str = "", is_required: bool = False) -> OwnRight:
@@ -104,33 +108,39 @@ class OwnRights:
     missing: Sequence[OwnRight] = ()
     _is_known: bool = False
     _due: asyncio.Event = field(default_factory=asyncio.Event)
+    _refusal: str = ""
     _refusal_logged: bool = False
 
     def check(self) -> str:
         """A health check. It fails without a right that is required, and notes others that are missing."""
         if not self._is_known:
             raise RuntimeError("the cluster has not said yet which rights the proxy has")
-        if lacks := [each.lack(self.account.name) for each in self.missing if each.is_required]:
-            raise RuntimeError("; ".join(lacks))
+        if names := [each.name for each in self.missing if each.is_required]:
+            raise RuntimeError(f"{_may_not(self.account.name)} {', '.join(names)}; {_OVERLAY}")
         return "; ".join(each.lack(self.account.name) for each in self.missing)
 
     def refused(self, message: str) -> None:
-        """The cluster has refused something to the account: the rights are asked for soon. Unless one is missing that
-        all callers need, which is logged already, `message` is logged once."""
+        """The cluster has refused something to the account: the rights are asked for soon."""
+        self._refusal = message
         self._due.set()
-        if self._is_known and not self._refusal_logged and not any(each.is_required for each in self.missing):
-            self._refusal_logged = True
-            _logger.warning("the cluster has refused a right to the proxy: %s; %s", message, _OVERLAY)
 
     async def follow(self) -> None:
         await self.account.known.wait()
         while True:
             await self._ask_for_all()
+            self._log_refusal()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_SECONDS_IF_MISSING if self.missing or not self._is_known else _SECONDS):
                     await self._due.wait()
             self._due.clear()
             await asyncio.sleep(_PAUSE_SECONDS)
+
+    def _log_refusal(self) -> None:
+        """Logs one refusal that the missing rights do not tell: of another right, or of one caller."""
+        if self._refusal and not self._refusal_logged and not any(each.is_required for each in self.missing):
+            self._refusal_logged = True
+            _logger.warning("the cluster has refused a right to the proxy: %s; %s", self._refusal, _OVERLAY)
+        self._refusal = ""
 
     async def _ask_for_all(self) -> None:
         try:

@@ -175,27 +175,55 @@ def test_an_address_of_another_machine_is_reported(data: Path, tmp_path: Path) -
     assert "cannot listen on 192.0.2.1" in line
 
 
-def test_an_invalid_kubeconfig_is_reported(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["serve", "proxy"])
+@pytest.mark.parametrize(
+    ("text", "why"), [("garbage", "it has not the form of one"), ("not: [a, kubeconfig", "while parsing")]
+)
+def test_an_invalid_kubeconfig_is_reported(tmp_path: Path, command: str, text: str, why: str) -> None:
     path = tmp_path / "kubeconfig"
-    path.write_text("not: [a, kubeconfig")
-    line = startup_error("serve", f"--kubeconfig={path}", log=tmp_path / "log")
-    assert line.startswith("tenant-apiserver serve: --kubeconfig: no usable kubeconfig: ")
+    path.write_text(text)
+    line = startup_error(command, f"--kubeconfig={path}", f"--cert-dir={tmp_path / 'pki'}", log=tmp_path / "log")
+    assert line.startswith(f"tenant-apiserver {command}: --kubeconfig={path}: no usable kubeconfig: {why}")
+
+
+PAIR = ("--tls-cert-file", "--tls-private-key-file")
+PEM = "must be a PEM file with a certificate"
+
+
+@pytest.mark.parametrize("command", ["serve", "proxy"])
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        pytest.param(("nonsense", "nonsense"), f"{PAIR[0]}={{0}}/nonsense: {PEM}", id="no certificate"),
+        pytest.param(
+            ("ca.crt", "nonsense"), f"{PAIR[1]}={{0}}/nonsense: must be a PEM file with a private key", id="no key"
+        ),
+        pytest.param(
+            ("ca.crt", "serving.key"),
+            f"{PAIR[1]}={{0}}/serving.key: must be the key of {PAIR[0]}={{0}}/ca.crt, not of another",
+            id="the key of another certificate",
+        ),
+    ],
+)
+def test_an_unusable_serving_certificate_is_reported_with_its_flag(
+    data: Path, tmp_path: Path, command: str, values: tuple[str, str], message: str
+) -> None:
+    pki = data / "pki"
+    (pki / "nonsense").write_text("nonsense\n")
+    flags = [f"{flag}={pki / value}" for flag, value in zip(PAIR, values, strict=True)]
+    line = startup_error(command, f"--kubeconfig={data / 'kubeconfig'}", *flags, log=tmp_path / "log")
+    assert line == f"tenant-apiserver {command}: {message.format(pki)}"
 
 
 @pytest.mark.parametrize(
-    ("flags", "named"),
-    [
-        (("--tls-cert-file", "--tls-private-key-file"), "--tls-cert-file={0}, --tls-private-key-file={0}"),
-        (("--client-ca-file",), "the serving certificate, its key"),
-    ],
+    ("command", "flag"),
+    [("serve", "--client-ca-file"), ("serve", "--requestheader-client-ca-file"), ("proxy", "--client-ca-file")],
 )
-def test_invalid_certificate_files_are_reported(data: Path, tmp_path: Path, flags: tuple[str, ...], named: str) -> None:
-    nonsense = tmp_path / "nonsense"
-    nonsense.write_text("nonsense\n")
-    inputs = [f"--kubeconfig={data / 'kubeconfig'}", *(f"{flag}={nonsense}" for flag in flags)]
-    outputs = [f"--cert-dir={tmp_path / 'certificates'}", f"--secure-port={free_port()}"]
-    line = startup_error("serve", *inputs, *outputs, log=tmp_path / "log")
-    assert line.startswith(f"tenant-apiserver serve: cannot use {named.format(nonsense)}, or a client CA: ")
+def test_an_unusable_ca_is_reported_with_its_flag(data: Path, tmp_path: Path, command: str, flag: str) -> None:
+    (tmp_path / "nonsense").write_text("nonsense\n")
+    flags = [f"--kubeconfig={data / 'kubeconfig'}", f"--cert-dir={tmp_path}", f"{flag}={tmp_path / 'nonsense'}"]
+    line = startup_error(command, *flags, f"--secure-port={free_port()}", log=tmp_path / "log")
+    assert line == f"tenant-apiserver {command}: {flag}={tmp_path / 'nonsense'}: {PEM}"
 
 
 def test_the_kubeconfig_command_reports_a_damaged_ca(data: Path) -> None:
