@@ -51,7 +51,7 @@ def _running(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:
         yield Check(SECTION, Level.INFO, "the running server", "nothing at all: it cannot, and its role has reads only")
         return
     if step is OperatorStep.PROXY:
-        own = "nothing as itself but TokenReviews and SubjectAccessReviews, which the cluster does not store"
+        own = "nothing as itself but reviews of tokens and of access, which the cluster does not store"
         yield Check(SECTION, Level.INFO, "the running proxy", f"{own}; the writes of callers, under their own names")
         return
     for right in RIGHTS:

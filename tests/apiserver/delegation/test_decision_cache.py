@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from apiserver.delegation.decision_cache import CachedDecision, DecisionCache, memory_of
+from apiserver.delegation.review_client import ReviewRefused
 from apiserver.meta.errors import BadRequest, InternalError, ServiceUnavailable, StatusError
 from apiserver.meta.selectors import Requirement
 from apiserver.request.context import User
@@ -230,3 +231,13 @@ async def test_decisions_are_removed_when_nothing_can_use_them_any_more(monkeypa
 )
 def test_the_memory_of_a_key_is_estimated(value: object, least: int) -> None:
     assert least < memory_of(value) < 3 * least
+
+
+async def test_a_refused_review_is_no_outage(clock: Clock) -> None:
+    """A server that may not review any more admits nobody by what it was told before."""
+    decisions, reviews = cache(clock), FakeReviews()
+    assert await decisions.get_or_fetch("k", reviews) == CachedDecision("allow")
+    clock.now += 11
+    reviews.error = ReviewRefused("the cluster does not let this server review")
+    with pytest.raises(ReviewRefused, match=r"^the cluster does not let this server review$"):
+        await decisions.get_or_fetch("k", reviews)

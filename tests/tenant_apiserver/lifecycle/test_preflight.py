@@ -389,7 +389,7 @@ async def test_the_proxy_needs_no_server_and_no_cozystack() -> None:
         one(checks, "all others", NAMES).message
         == f"{len(built('overlays/proxy'))} would be created, 0 are of an earlier installation of ours"
     )
-    assert writes["the running proxy"].message.startswith("nothing as itself but TokenReviews")
+    assert writes["the running proxy"].message.startswith("nothing as itself but reviews")
 
 
 async def test_objects_of_others_with_the_names_of_the_proxy_are_refused() -> None:
