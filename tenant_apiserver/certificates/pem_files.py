@@ -1,4 +1,4 @@
-"""The PEM files that flags name. What is wrong with one is told with its flag, as for every other value of a flag."""
+"""The PEM files that flags name. Errors begin with the flag and its value, as for every other flag."""
 
 from __future__ import annotations
 

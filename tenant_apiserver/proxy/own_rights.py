@@ -18,14 +18,13 @@ from apiserver.meta.go_quote import go_quote
 from apiserver.meta.resource import Object
 from registry.cluster.interface import ClusterClient, ClusterUnreachable, reason_for_log
 from tenant_apiserver.certificates.delegated_authentication import NAME, NAMESPACE
-from tenant_apiserver.least_privilege.proxy_rights import PROXY_ROLE
 from tenant_apiserver.proxy.own_account import OwnAccount
 
 _PATH: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _IDENTITY, _ACCESS = "authentication.k8s.io", "authorization.k8s.io"
 _SECONDS, _SECONDS_IF_MISSING, _PAUSE_SECONDS = 60.0, 5.0, 1.0
 _FORBIDDEN: Final = 403
-_OVERLAY: Final = f"manifests/overlays/proxy gives it (ClusterRole {PROXY_ROLE.name})"
+_OVERLAY: Final = "manifests/overlays/proxy gives it (ClusterRole tenant-apiserver:proxy)"
 _logger = logging.getLogger("tenant_apiserver")
 
 Access = Mapping[str, str]

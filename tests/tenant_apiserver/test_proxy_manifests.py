@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from apiserver.meta.resource import GroupResource
 from registry.names import GROUP as APPS
 from registry.tenant.cluster_roles import TENANT_ROLES
@@ -9,6 +11,7 @@ from tenant_apiserver import __version__
 from tenant_apiserver.options.command_line import parse_command_line
 from tenant_apiserver.options.proxy import ProxyOptions
 from tenant_apiserver.options.proxy_settings import load_proxy_settings
+from tenant_apiserver.proxy.own_rights import ACCESS_REVIEWS, FORWARDING, TOKEN_REVIEWS, OwnRight
 from tests.tenant_apiserver.test_generate_manifests import INSTALLATIONS, ROOT, built, of_kind
 
 PROXY = "overlays/proxy"
@@ -28,6 +31,17 @@ def test_the_account_reads_impersonates_and_reviews() -> None:
             continue
         assert verbs == {"get", "list", "watch"}
         assert resources <= {"namespaces", "roles", "rolebindings", "clusterroles", "clusterrolebindings"}
+
+
+@pytest.mark.parametrize("right", [*FORWARDING, TOKEN_REVIEWS, ACCESS_REVIEWS], ids=lambda right: right.name)
+def test_the_role_has_each_right_that_the_proxy_asks_for(right: OwnRight) -> None:
+    rules = of_kind(built(PROXY), "ClusterRole", "tenant-apiserver:proxy")["rules"]
+    access = right.accesses[0]
+    found = [
+        rule for rule in rules if access["verb"] in rule["verbs"] and {access["resource"], "*"} & {*rule["resources"]}
+    ]
+    assert [rule for rule in found if access.get("group", "") in rule["apiGroups"] and "resourceNames" not in rule]
+    assert "ClusterRole tenant-apiserver:proxy" in right.remedy
 
 
 def test_everything_of_the_proxy_is_in_a_namespace_of_its_own() -> None:

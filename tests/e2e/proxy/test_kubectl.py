@@ -21,6 +21,8 @@ OWN_REQUESTS = {
     ("create", "selfsubjectaccessreviews"),
     ("create", "subjectaccessreviews"),
     ("create", "tokenreviews"),
+    # discovery: the kinds of the settings
+    ("get", ""),
     *((verb, plural) for verb in ("list", "watch") for plural in ("namespaces", "configmaps", "persistentvolumes")),
     *(
         (verb, plural)
