@@ -7,6 +7,7 @@ import { announce, h } from "./dom.js";
 import { openExplanation } from "./explain-panel.js";
 import { Follower } from "./follower.js";
 import { plural } from "./format.js";
+import { findParent } from "./rights.js";
 import { keyOf, TenantStore } from "./store.js";
 import { openTenantForm } from "./tenant-form.js";
 import { TenantPanel } from "./tenant-panel.js";
@@ -40,6 +41,7 @@ const handlers = {
     if (panel.key) panel.update();
     readUse();
     readAllocationRatios();
+    offerCreation();
   },
   onEvent(type, tenant) {
     const key = keyOf(tenant);
@@ -47,6 +49,7 @@ const handlers = {
     if (type === "DELETED") store.remove(key);
     else store.put(tenant);
     if (type !== "DELETED") tree.changes.set(key, performance.now());
+    if (isNew && element("create").hidden) offerCreation();
     if (isNew) announce(`Tenant ${key} was created`);
     else if (type === "DELETED") announce(`Tenant ${key} was deleted`);
     if (key === panel.key) type === "DELETED" ? close() : panel.update(tenant);
@@ -90,7 +93,7 @@ function showEmpty() {
   const filtered = tree.filter.text || tree.filter.state !== "all";
   const loading = element("connection").textContent !== CONNECTIONS.live[0];
   tree.showEmpty(problem || (loading && !store.size ? "Loading the tenants…" : filtered && store.size ? "No tenant matches." : store.size ? ""
-    : "No tenant that you may see yet. Create one with New tenant, or ask who may see it."));
+    : `No tenant that you may see yet. ${element("create").hidden ? "Ask who may see it." : "Create one with New tenant, or ask who may see it."}`));
 }
 
 /** The use of namespaces is not watched: a browser has few connections. */
@@ -160,6 +163,23 @@ function openForm(namespace, parent, tenant) {
   } });
 }
 
+/** Those below which a new tenant may lie, the likeliest first. @returns {Iterable<import("./rights.js").Parent>} */
+function* possibleParents() {
+  const { namespace } = session;
+  for (const each of [store.nodes.get(panel.key), store.owner(namespace), store.owner(ROOT)]) if (each) yield each;
+  yield* store.tops();
+  yield* store.nodes.values();
+  if (!store.size) yield { workload: namespace, name: namespace };
+}
+
+/** Shows "New tenant" to those alone who may create one. */
+async function offerCreation() {
+  const parent = session.readOnly ? undefined : await findParent(possibleParents()).catch(() => undefined);
+  element("create").hidden = !parent;
+  element("no-create").hidden = Boolean(parent) || session.readOnly;
+  showEmpty();
+}
+
 /** @param {string} text @param {string[]} [warnings] */
 function toast(text, warnings = []) {
   document.querySelector(".toast")?.remove();
@@ -194,9 +214,10 @@ function listenToList() {
     const fromPanel = target === panel;
     open(detail.key, { focus: fromPanel || detail.byKeyboard || isNarrow() ? "panel" : "tree" });
   });
-  element("create").addEventListener("click", () => {
-    const parent = store.nodes.get(panel.key) ?? store.owner(session.namespace) ?? store.owner(ROOT);
-    openForm(parent?.workload ?? session.namespace, parent?.name ?? session.namespace);
+  element("create").addEventListener("click", async () => {
+    const parent = await findParent(possibleParents()).catch(() => undefined);
+    if (parent) openForm(parent.workload, parent.name);
+    else toast("You may not create a tenant below any that you see, or the server cannot be reached.");
   });
   const search = element("search");
   search.addEventListener("input", () => filterBy({ text: search.value }));
@@ -271,7 +292,6 @@ async function begin() {
   follower.start();
   panel.user = session.user;
   panel.readOnly = session.readOnly;
-  element("create").hidden = session.readOnly;
   element("identity").textContent = [session.user, session.cluster].filter(Boolean).join(" at ");
   followLocation();
 }

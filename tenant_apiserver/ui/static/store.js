@@ -183,7 +183,7 @@ export class TenantStore {
         if (expanded) walk(children, level + 1, level > 1 ? [...guides, index < nodes.length - 1] : guides);
       });
     };
-    walk(this._tops(), 1, []);
+    walk(this.tops(), 1, []);
     return rows;
   }
 
@@ -203,7 +203,7 @@ export class TenantStore {
   }
 
   /** The roots, and tenants whose parent is hidden. @returns {TenantNode[]} */
-  _tops() {
+  tops() {
     const tops = [];
     for (const namespace of this._below.keys()) {
       const owner = this._owners.get(namespace);

@@ -6,6 +6,7 @@ import { h, replaceContent } from "./dom.js";
 import { plural, statusClass } from "./format.js";
 import { EQUAL } from "./quota-keys.js";
 import { noSums, quotaRows } from "./quotas.js";
+import { missingRights, readRights } from "./rights.js";
 import { conditionsOf, domainOf, eventsOf, hostsOf, quotaOf, readinessOf, servicesOf } from "./sections.js";
 import { stateOf } from "./tree-row.js";
 
@@ -24,6 +25,7 @@ export class TenantPanel extends HTMLElement {
     this.user = "";
     this.key = "";
     /** @type {import("./details.js").Details | undefined} */ this._details = undefined;
+    /** @type {import("./rights.js").Rights | undefined} */ this._rights = undefined;
     /** @type {Map<string, number>} */ this._pages = new Map();
     /** @type {AbortController | undefined} */ this._reading = undefined;
     this._timer = 0;
@@ -47,6 +49,7 @@ export class TenantPanel extends HTMLElement {
   show(key) {
     if (key !== this.key) {
       this._details = undefined;
+      this._rights = undefined;
       this._pages.clear();
       this._problem = "";
     }
@@ -89,8 +92,10 @@ export class TenantPanel extends HTMLElement {
     const [namespace, name] = this.key.split("/");
     try {
       const details = await readDetails(namespace, name, signal);
+      const rights = this.readOnly ? undefined : await readRights(details.tenant, signal);
       if (signal.aborted) return;
       this._details = details;
+      this._rights = rights;
       this._problem = "";
       if (details.used) this.store?.putUsed(details.tenant.status?.namespace ?? "", details.used);
     } catch (error) {
@@ -117,7 +122,6 @@ export class TenantPanel extends HTMLElement {
   /** @param {import("./store.js").TenantNode | undefined} node */
   _header(node) {
     const [namespace, name] = this.key.split("/");
-    const button = (/** @type {string} */ text, /** @type {string} */ event, style = "") => h("button", { type: "button", class: style, "data-focus": event, onclick: () => this._fire(event, { key: this.key }) }, text);
     const children = node ? (this.store?.children(node).length ?? 0) : 0;
     return h("div", { class: "summary" },
       h("div", { class: "title" }, this._trail(node, namespace),
@@ -125,7 +129,19 @@ export class TenantPanel extends HTMLElement {
       h("div", { class: "title" }, h("h2", { tabIndex: -1, "data-focus": "heading" }, name),
         node && h("span", { class: `chip ${node.terminating ? "unsure" : statusClass(node.ready)}` }, stateOf(node)),
         children > 0 && h("span", { class: "note" }, plural(children, "child", "children"))),
-      !this.readOnly && h("div", { class: "buttons" }, button("Edit", "tenant-edit"), button("New child", "tenant-new"), button("Delete", "tenant-delete", "danger")));
+      ...this._changes());
+  }
+
+  /** The buttons for what the user may do, and a sentence about the rest. */
+  _changes() {
+    const rights = this._rights;
+    if (!rights) return [];
+    const button = (/** @type {string} */ text, /** @type {string} */ event, style = "") => h("button", { type: "button", class: style, "data-focus": event, onclick: () => this._fire(event, { key: this.key }) }, text);
+    const missing = missingRights(rights);
+    return [
+      h("div", { class: "buttons" }, rights.edit && button("Edit", "tenant-edit"), rights.add && button("New child", "tenant-new"), rights.delete && button("Delete", "tenant-delete", "danger")),
+      missing ? h("p", { class: "note" }, missing) : null,
+    ];
   }
 
   /** The tenants above it. @param {import("./store.js").TenantNode | undefined} node @param {string} namespace */
