@@ -60,7 +60,7 @@ async function readHosts(tenant, workload, signal) {
   ]);
   if (gateways === undefined && routes.every((each) => each === undefined)) return undefined;
   const known = routes.flatMap((each) => each ?? []);
-  return hostRows(known, gateways?.[0], certificates ?? [], provider === workload, Date.now());
+  return hostRows(known, gateways, certificates, provider === workload, Date.now());
 }
 
 /** The items of a list have no kind of their own. @param {string} workload @param {string} plural @param {string} kind @param {AbortSignal} signal */

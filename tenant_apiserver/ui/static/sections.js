@@ -90,14 +90,14 @@ export function quotaOf(rows, actions) {
 export function hostsOf(rows, actions) {
   if (!rows) return section("Hostnames", denied("routes"));
   if (!rows.length) return section("Hostnames", h("p", { class: "note" }, "No route of the tenant has a hostname. An HTTPRoute in its namespace adds one."));
-  const served = { True: "Served", False: "Not served", Unknown: "Not known" };
   return section("Hostnames", ...pageOf("hosts", rows, actions, (row) => h("li", { class: "hostname" },
-    h("div", { class: "line" }, h("span", { class: "strong" }, row.hostname), h("span", { class: `chip ${statusClass(row.served)}` }, served[row.served]), why(actions, `host/${row.hostname}`, "", row.hostname)),
+    h("div", { class: "line" }, h("span", { class: "strong" }, row.hostname), h("span", { class: `chip ${statusClass(row.served)}` }, row.state), why(actions, `host/${row.hostname}`, "", row.hostname)),
     h("p", { class: "note" }, [row.from, row.reason, certificateText(row)].filter(Boolean).join(" · ")))));
 }
 
 /** @param {import("./hosts.js").HostRow} row */
-function certificateText({ certificate, days }) {
+function certificateText({ certificate, isHidden, days }) {
+  if (isHidden) return ["certificate", certificate, "not visible to you"].filter(Boolean).join(" ");
   if (!certificate) return "no certificate";
   if (days === undefined) return `certificate ${certificate}: not issued yet`;
   if (days < 0) return `certificate ${certificate} has ended`;
