@@ -54,6 +54,15 @@ def as_stored_before(tenant: Object, stored: Object | None) -> Object:
     return {**tenant, "metadata": {**rest, **({"annotations": annotations} if annotations else {})}}
 
 
+def as_sent(tenant: Object) -> Object:
+    """A new `tenant` with the spec of the file: the dry run of `kubectl apply` has returned it with its defaults, which
+    are not stored. Apply remembers the file in an annotation."""
+    file = (tenant["metadata"].get("annotations") or {}).get(_LAST_APPLIED)
+    sent = json.loads(file) if file else tenant
+    rest = {name: each for name, each in as_stored_before(tenant, None).items() if name != "spec"}
+    return {**rest, "spec": sent["spec"]} if "spec" in sent else rest
+
+
 def _diff(change: Mapping[str, Any]) -> Iterator[str]:
     name = _file_name(change["object"])
     before, after = (_lines(change.get(each)) for each in ("before", "after"))

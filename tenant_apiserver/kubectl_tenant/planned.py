@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from apiserver.meta.resource import Object
 from registry.names import GROUP, KIND, VERSION
 from tenant_apiserver.kubectl_tenant.choice import NoTenant
-from tenant_apiserver.kubectl_tenant.differences import as_stored_before
+from tenant_apiserver.kubectl_tenant.differences import as_sent, as_stored_before
 from tenant_apiserver.kubectl_tenant.requests import Kubectl, RequestFailed, tenant_path
 
 
@@ -16,11 +16,12 @@ def planned_by_file(kubectl: Kubectl, file: str, name: str, namespace: str) -> O
     apply` comes first, so that what it refuses is told as by kubectl. Raises RequestFailed, and NoTenant."""
     tenant = _tenant_in(kubectl.applied(file, namespace), file, name)
     place = tenant["metadata"]["namespace"]
+    stored = _stored(kubectl, place, name)
     body = {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": "TenantDiff",
         "metadata": {"name": name, "namespace": place},
-        "spec": {"tenant": as_stored_before(tenant, _stored(kubectl, place, name))},
+        "spec": {"tenant": as_sent(tenant) if stored is None else as_stored_before(tenant, stored)},
     }
     return kubectl.post(tenant_path(place, name, "diff"), body)
 

@@ -23,6 +23,7 @@ from registry.cluster.object_store import ObjectLister
 from registry.names import release_name
 from registry.tenant.convert import to_release
 from registry.tenant.release_settings import ReleaseSettings
+from registry.tenant.spec import with_spec_defaults
 from registry.tenant.summary import TenantSummary, summarize
 from registry.tenant.tree import BaseTenantTree, ChangedTree, TenantTree
 
@@ -85,7 +86,8 @@ class TenantPlanner:
 
     async def plan(self, key: Key, proposed: Object | None, gateways: GatewaysPlanner | None) -> TenantPlan:
         """The changes for an existing Tenant as it is, or for the valid Tenant `proposed`, which need not exist, and
-        then also for its descendants. Raises the cluster's StatusError."""
+        then also for its descendants. One that does not exist has the values as they were sent, without defaults.
+        Raises the cluster's StatusError."""
         writer, now = PlanningWriter(self._cluster), self._tree.get(key)
         if proposed is not None:
             tenant = _proposed(proposed, key, now)
@@ -156,7 +158,8 @@ class TenantPlanner:
 
 def _proposed(tenant: Object, key: Key, now: TenantSummary | None) -> TenantSummary:
     """The summary of a Tenant that a client sends: of its status and its place, nothing is taken from the client."""
-    found = summarize({field: value for field, value in tenant.items() if field != "status"}, key)
+    shown = with_spec_defaults(tenant)
+    found = summarize({field: value for field, value in shown.items() if field != "status"}, key)
     if now is None:
         return found
     return replace(found, namespace=now.namespace, uid=now.uid, created=now.created, terminating=now.terminating)

@@ -50,8 +50,8 @@ class Planner(Protocol):
     """Knows what the controllers would do: it has their settings, and their caches."""
 
     async def plan(self, key: Key, proposed: Object | None) -> PlannedChanges:
-        """The changes for an existing Tenant as it is, or for the valid Tenant `proposed`. Raises ServiceUnavailable if
-        this process has no controllers, and the cluster's StatusError."""
+        """The changes for an existing Tenant as it is, or for the valid Tenant `proposed`: a new one has the values as
+        they were sent. Raises ServiceUnavailable if this process has no controllers, and the cluster's StatusError."""
         ...
 
 

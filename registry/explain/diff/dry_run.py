@@ -25,7 +25,8 @@ class WritableTenants(rest.Getter, rest.Creater, rest.Updater, rest.Storage, Pro
 
 
 class TenantDryRun:
-    """Methods return the Tenant as it would be stored. They raise Invalid, Conflict, and the errors of admission."""
+    """Methods return the Tenant as it would be stored: a new one has the values as they were sent. They raise Invalid,
+    Conflict, and the errors of admission."""
 
     def __init__(self, tenants: WritableTenants, admission: Admission) -> None:
         self._tenants = tenants
@@ -33,7 +34,9 @@ class TenantDryRun:
 
     async def create(self, context: RequestContext, key: Key, proposed: Object) -> Object:
         new = await self._admitted(context, "CREATE", _with_metadata(proposed, _identity(key)), None)
-        return await self._tenants.create(context, new, self._validate(context, "CREATE"), dry_run=True)
+        stored = await self._tenants.create(context, new, self._validate(context, "CREATE"), dry_run=True)
+        shown = {name: each for name, each in stored.items() if name != "spec"}
+        return {**shown, "spec": new["spec"]} if "spec" in new else shown
 
     async def update(self, context: RequestContext, key: Key, proposed: Object) -> Object:
         """Raises NotFound as well."""

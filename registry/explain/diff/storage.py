@@ -79,9 +79,9 @@ class TenantDiffs(rest.Getter, rest.Creater):
         await sight.require(sight.tenant_access("create" if before is None else "update", key))
         sent = self._tenant_in(key, (obj.get("spec") or {}).get("tenant"))
         write = self._dry_run.create if before is None else self._dry_run.update
-        proposed = self._strategy.shown(await write(context, key, sent))
+        proposed = await write(context, key, sent)
         found = await self._planner.plan(key, proposed)
-        of_tenant = PlannedChange(_TENANT, key, before, proposed)
+        of_tenant = PlannedChange(_TENANT, key, before, self._strategy.shown(proposed))
         changes = PlannedChanges([of_tenant, *found.changes], found.problems, found.truncated)
         answer = await self._answer(sight, key, changes)
         return {"apiVersion": self._resource.api_version, "kind": self._resource.kind, **answer}

@@ -264,6 +264,22 @@ def test_diff_shows_what_the_controllers_would_change(
     assert denied.stderr.count("\n") == 1
 
 
+def test_diff_plans_the_values_of_a_new_tenant_as_they_are_then_stored(
+    cluster: E2eCluster, tenants: Tenants, tmp_path: Path, kubectl_tenant: Run
+) -> None:
+    for spec in ({"resourceQuotas": {"requests.cpu": "4"}, "etcd": False}, {}):
+        name = tenants.new_name()
+        file = _manifest(tmp_path / "new.json", name, spec)
+        answer = json.loads(kubectl_tenant("tenant", "diff", name, "-f", file, "-o", "json").stdout)
+        after = {each["object"]["kind"]: each["after"] for each in answer["status"]["changes"]}
+        assert after["Tenant"]["spec"]["host"] == "", "a Tenant is shown with its defaults"
+        assert kubectl_tenant("apply", "-f", file).returncode == 0
+        path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}"
+        stored = cluster.client().get(path).expect(200)
+        assert after["HelmRelease"]["spec"] == stored["spec"]
+        assert stored["spec"]["values"] == spec
+
+
 def test_diff_counts_the_objects_that_the_user_may_not_see(
     cluster: E2eCluster, tenants: Tenants, unique: str, tmp_path: Path, kubectl_tenant: Run
 ) -> None:

@@ -14,7 +14,8 @@ from tests.e2e.support.clusters.embedded import EmbeddedCluster
 from tests.e2e.support.tenants import Tenants
 from tests.e2e.ui.test_page import row
 
-_BUTTONS = "return [...document.querySelectorAll('button')].filter(each => each.checkVisibility()).map(each => each.textContent)"
+_BUTTONS = """return [...document.querySelectorAll("button")]
+    .filter(each => each.checkVisibility()).map(each => each.textContent)"""
 _CHANGES = {"Edit", "New child", "Delete", "New tenant"}
 
 
