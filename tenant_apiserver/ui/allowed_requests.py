@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 from typing import Final
+from urllib.parse import parse_qs
+
+import orjson
 
 from registry.names import GROUP, VERSION
 
@@ -56,6 +59,18 @@ def is_allowed(method: str, path: str) -> bool:
 def is_write(method: str, path: str) -> bool:
     """True for an allowed request that may change something, be it only as a dry run."""
     return method in _WRITES and path != _REVIEWS
+
+
+def is_half_a_dry_run(method: str, query: str, body: bytes) -> bool:
+    """True for a deletion that is a dry run by its query and not by its body: Kubernetes reads the options of the body
+    alone, and deletes."""
+    if method != "DELETE" or not body or "dryRun" not in parse_qs(query, keep_blank_values=True):
+        return False
+    try:
+        options = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return True
+    return not isinstance(options, dict) or options.get("dryRun") != ["All"]
 
 
 def _is_description(path: str) -> bool:

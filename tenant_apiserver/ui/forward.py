@@ -9,7 +9,7 @@ from aiohttp import ClientError, web
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from apiserver.meta.errors import BadRequest, RequestEntityTooLarge, StatusError
-from tenant_apiserver.ui.allowed_requests import is_allowed, is_well_formed, is_write
+from tenant_apiserver.ui.allowed_requests import is_allowed, is_half_a_dry_run, is_well_formed, is_write
 from tenant_apiserver.ui.upstream import Upstream
 
 _REQUEST_HEADERS: Final = ("Accept", "Accept-Encoding", "Content-Type", "If-None-Match")
@@ -45,6 +45,8 @@ async def forward(
     headers = _passed(request.headers, _REQUEST_HEADERS)
     headers["User-Agent"] = agent
     body = await _body(request) if request.body_exists else None
+    if is_half_a_dry_run(request.method, query, body or b""):
+        raise BadRequest("dryRun is in the query alone, which the cluster ignores for a deletion that has a body")
     async with upstream.forward(request.method, request.raw_path, headers, _once(body)) as received:
         relayed = _passed(received.headers, _RESPONSE_HEADERS)
         response = web.StreamResponse(status=received.status, reason=received.reason, headers=relayed)

@@ -122,6 +122,26 @@ async def test_a_page_that_only_reads_writes_nothing_but_asks_for_rights() -> No
         assert json.loads((await page.get("/session")).body)["readOnly"] is True
 
 
+@pytest.mark.parametrize("body", [b"{}", b'{"dryRun":[]}', b"dryRun: [All]", b"[]", b'{"dryRun":"All"}'])
+@pytest.mark.parametrize("query", ["dryRun=All", "a=b&%64ryRun=All"])
+async def test_a_deletion_is_no_dry_run_by_its_query_alone(page: RunningPage, query: str, body: bytes) -> None:
+    """Kubernetes ignores the query of a deletion that has a body, and would delete."""
+    answer = await page.write("DELETE", f"{TENANTS}/a?{query}", body)
+    assert answer.status == 400
+    assert "dryRun" in json.loads(answer.body)["message"]
+    assert page.upstream.received == []
+
+
+@pytest.mark.parametrize(
+    ("query", "body"),
+    [("?dryRun=All", b'{"dryRun":["All"]}'), ("", b"{}"), ("?dryRun=All", b"")],
+    ids=["both", "none", "no body"],
+)
+async def test_a_deletion_that_says_one_thing_reaches_the_cluster(page: RunningPage, query: str, body: bytes) -> None:
+    assert (await page.write("DELETE", f"{TENANTS}/a{query}", body)).status == 200
+    assert len(page.upstream.received) == 1
+
+
 async def test_an_upgrade_is_refused(page: RunningPage) -> None:
     headers = {
         "Connection": "Upgrade",
