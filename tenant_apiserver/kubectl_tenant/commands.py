@@ -22,6 +22,7 @@ from tenant_apiserver.kubectl_tenant.choice import (
 )
 from tenant_apiserver.kubectl_tenant.differences import has_differences, render_differences, render_notes
 from tenant_apiserver.kubectl_tenant.explanations import render_explanation, render_readers
+from tenant_apiserver.kubectl_tenant.following import follow
 from tenant_apiserver.kubectl_tenant.hosts import host_rows, render_hosts
 from tenant_apiserver.kubectl_tenant.lists import (
     list_gateways,
@@ -122,7 +123,8 @@ def _tree(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
         wide = arguments.output == "wide"
         return render_tree(tenants, quotas, name=name, namespace=namespace, wide=wide, colour=colour())
 
-    def show(tenants: Sequence[Object]) -> None:
+    def show(tenants: Sequence[Object], before: str = "") -> None:
+        sys.stdout.write(before)
         write(
             arguments,
             tree_document(tenants, name=name, namespace=namespace),
@@ -133,10 +135,7 @@ def _tree(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
     _check(tenants, arguments)
     show(tenants)
     if arguments.watch:
-        # the changes only say when to read again: the tree needs parents and children as well
-        for _ in kubectl.changes("get", "tenants", "-A", "--watch-only", "--no-headers"):
-            print(flush=True)
-            show(list_tenants(kubectl))
+        follow(kubectl, lambda: show(list_tenants(kubectl), before="\n"))
 
 
 def _explain(kubectl: Kubectl, arguments: argparse.Namespace) -> None:

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ _DUMPS = (
     re.compile(r'error when retrieving current configuration of:\n.*\nfrom server for: "[^\n"]*": ', re.DOTALL),
 )
 _FORBIDDEN, _NOT_FOUND = "(Forbidden)", "(NotFound)"
+# by the server, and by a credential plugin
+_UNAUTHENTICATED = ("(Unauthorized)", "getting credentials")
 
 
 class RequestFailed(Exception):
@@ -36,6 +39,15 @@ class RequestFailed(Exception):
     @property
     def is_denied(self) -> bool:
         return _FORBIDDEN in str(self)
+
+    @property
+    def is_unauthenticated(self) -> bool:
+        return any(each in str(self) for each in _UNAUTHENTICATED)
+
+    @property
+    def last_line(self) -> str:
+        """The message without the log of kubectl's attempts."""
+        return str(self).rpartition("\n")[2]
 
     @property
     def is_missing(self) -> bool:
@@ -107,18 +119,20 @@ class Kubectl:
         return [line for line in self._run(*arguments).splitlines() if line]
 
     def changes(self, *arguments: str) -> Iterator[str]:
-        """A line for each change that `kubectl get --watch` reports, and an empty one after the server has ended a
-        watch, as it does now and then; ends when kubectl fails."""
-        while True:
-            with subprocess.Popen([*self.command, *arguments], stdout=subprocess.PIPE, encoding="utf-8") as process:
+        """A line for each change that `kubectl get --watch` reports, until the server ends the watch, as it does now
+        and then. Raises RequestFailed."""
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
+            command = [*self.command, *arguments]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, encoding="utf-8") as process:
                 assert process.stdout is not None
                 try:
                     yield from process.stdout
+                    process.wait()
                 finally:
                     process.terminate()
             if process.returncode:
-                return
-            yield ""
+                errors.seek(0)
+                raise RequestFailed(errors.read().strip(), process.returncode)
 
     def _json(self, *arguments: str, given: str = "") -> Object:
         text = self._run(*arguments, given=given)
