@@ -30,7 +30,7 @@ def diff_resource() -> Resource:
         "type": "object",
         "description": "The question.",
         "properties": {
-            "tenant": {**_OBJECT, "description": "The Tenant as it would be, after a dry run of the write."}
+            "tenant": {**_OBJECT, "description": "The whole Tenant as it would be; a new one needs no defaults."}
         },
     }
     status: Schema = {
