@@ -21,6 +21,8 @@ ROOT_NAME = "root"
 ROOT_NAMESPACE = "tenant-root"
 NAMESPACE_PREFIX = "tenant-"
 RELEASE_PREFIX = "tenant-"
+SELF_ROLE_PREFIX = "cozy:tenant-self:"
+"""Of the Role in the parent's namespace by which the people of a Tenant see it, and of its RoleBinding."""
 
 # Labels of a HelmRelease that stores a Tenant.
 APPLICATION_KIND_LABEL = "apps.cozystack.io/application.kind"

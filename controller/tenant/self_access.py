@@ -15,11 +15,10 @@ from controller.tenant.managed_objects import ContentWriter, ManagedKind, Object
 from controller.tenant.planning.context import PlanningContext
 from controller.tenant.rbac_subjects import account, groups, normalize_subjects, role_reference
 from registry.cluster.interface import HELMRELEASES, ROLEBINDINGS, ROLES
-from registry.names import GROUP, release_name
+from registry.names import GROUP, SELF_ROLE_PREFIX, release_name
 from registry.rbac import role_index as rbac
 from registry.tenant.summary import TenantSummary
 
-SELF_ROLE_PREFIX = "cozy:tenant-self:"
 VERBS = ("get", "list", "watch")
 RESOURCES = ("tenants", "tenants/diff", "tenants/explain")
 

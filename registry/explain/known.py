@@ -106,15 +106,19 @@ class KnownNamespace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownUser:
-    """The rights of `user`: `allowed` by verb on the Tenant, `children` by verb on Tenants in its namespace. The groups
-    of a user other than the caller are not known."""
+    """The rights of `user`: `allowed` by verb on the Tenant, `children` by verb on Tenants in its namespace. `groups`
+    are those that the question names. `viewers` is the group of people who may only see the Tenant; it is empty without a namespace. `role` is the
+    Role that shows the Tenant alone, if it is known."""
 
     tenant: KnownTenant
     user: str
-    is_caller: bool
+    groups: Sequence[str]
+    groups_are_known: bool
     allowed: Mapping[str, bool]
     children: Mapping[str, bool]
     may_set_host: bool
+    viewers: str = ""
+    role: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
-"""Reads what the user may know of a subject: the only place where an explanation meets the cluster."""
+"""Reads what the user may know of a Tenant, a hostname, a route or a namespace."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from apiserver.meta.resource import Key, Object
@@ -11,7 +11,7 @@ from apiserver.request.context import User
 from apiserver.storage.watch_cache import WatchCache
 from registry.cluster.interface import NAMESPACES, RESOURCEQUOTAS, ClusterResource
 from registry.explain.chains.host import hostname_matches, within
-from registry.explain.known import KnownGateway, KnownHost, KnownNamespace, KnownRoute, KnownTenant, KnownUser
+from registry.explain.known import KnownGateway, KnownHost, KnownNamespace, KnownRoute, KnownTenant
 from registry.explain.sight import Sight
 from registry.tenant.pool_quotas import POOL_NAME
 from registry.tenant.tree import TenantTree
@@ -29,8 +29,6 @@ _TLS = tuple(
 )
 _MOST_ROUTES = 500
 _MOST_NAMESPACES = 20
-_ON_TENANT = ("get", "list", "watch", "update", "patch", "delete")
-_ON_CHILDREN = ("get", "list", "watch", "create", "update", "patch", "delete")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,23 +90,6 @@ async def read_namespace(sources: ExplainSources, sight: Sight, tenant: KnownTen
     visible = await sight.tenants([found.key]) if found is not None else frozenset()
     owner = await _known(sources, sight, found.key) if found is not None and found.key in visible else None
     return KnownNamespace(tenant=tenant, name=name, owner=owner, namespace=await sight.get(NAMESPACES, Key("", name)))
-
-
-async def read_user(sources: ExplainSources, sight: Sight, tenant: KnownTenant, user: User) -> KnownUser:
-    """The rights of `user`: the caller, or anybody if the caller may create SubjectAccessReviews."""
-
-    async def allowed(verbs: Sequence[str], key: Key) -> Mapping[str, bool]:
-        answers = await asyncio.gather(*(sight.is_allowed(sight.tenant_access(each, key, user=user)) for each in verbs))
-        return dict(zip(verbs, answers, strict=True))
-
-    return KnownUser(
-        tenant=tenant,
-        user=user.name,
-        is_caller=user.name == sight.user.name,
-        allowed=await allowed(_ON_TENANT, tenant.key),
-        children=await allowed(_ON_CHILDREN, Key(tenant.namespace, "")) if tenant.namespace else {},
-        may_set_host=sources.may_set_host(user),
-    )
 
 
 async def _owner_of_host(sources: ExplainSources, sight: Sight, tenant: KnownTenant, host: str) -> KnownTenant | None:

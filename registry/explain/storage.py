@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from apiserver import rest
 from apiserver.authorization.authorizer import AccessAttributes, Authorizer
@@ -16,14 +16,16 @@ from registry.explain.chains.route import explain_route
 from registry.explain.chains.tenant import explain_tenant
 from registry.explain.chains.user import explain_readers, explain_user
 from registry.explain.known import KnownTenant
-from registry.explain.read import ExplainSources, read_host, read_namespace, read_route, read_tenant, read_user
+from registry.explain.read import ExplainSources, read_host, read_namespace, read_route, read_tenant
 from registry.explain.read_quota import read_quota
 from registry.explain.readers import read_readers
+from registry.explain.rights import AskedUser, read_user
 from registry.explain.sight import Sight
 from registry.explain.subject import ExplainedSubject, parse_subject
 from registry.explain.types import explanation_resource
 
 _ACCOUNT, _NODE, _ANONYMOUS = "system:serviceaccount:", "system:node:", "system:anonymous"
+_EVERYBODY = ("system:authenticated",)
 _REVIEWS_GROUP, _REVIEWS = "authorization.k8s.io", "subjectaccessreviews"
 
 
@@ -55,13 +57,19 @@ class Explainer:
                 return await self._explain_readers(sight, known, about)
 
     async def _explain_user(self, sight: Sight, known: KnownTenant, subject: ExplainedSubject) -> Object:
-        user = sight.user
-        if subject.name != user.name:
-            # whoever may create these learns the same from kube-apiserver
-            review = AccessAttributes(user=user, verb="create", group=_REVIEWS_GROUP, version="v1", resource=_REVIEWS)
-            await sight.require(review)
-            user = User(name=subject.name, groups=groups_of(subject.name))
-        return explain_user(await read_user(self.sources, sight, known, user), str(subject))
+        if subject.name == sight.user.name and not subject.groups:
+            return explain_user(await read_user(sight, known, self._asked(sight.user)), str(subject))
+        # whoever may create these learns the same from kube-apiserver
+        review = AccessAttributes(user=sight.user, verb="create", group=_REVIEWS_GROUP, version="v1", resource=_REVIEWS)
+        await sight.require(review)
+        by_name = groups_of(subject.name)
+        user = User(name=subject.name, groups=tuple(dict.fromkeys([*by_name, *subject.groups])))
+        known_groups = bool(subject.groups) or by_name != _EVERYBODY
+        asked = replace(self._asked(user), groups=subject.groups, groups_are_known=known_groups)
+        return explain_user(await read_user(sight, known, asked), str(subject))
+
+    def _asked(self, user: User) -> AskedUser:
+        return AskedUser(user=user, may_set_host=self.sources.may_set_host(user))
 
     async def _explain_readers(self, sight: Sight, known: KnownTenant, about: str) -> Object:
         bindings = AccessAttributes(
@@ -90,9 +98,9 @@ class TenantExplain(rest.Getter):
         return self._resource
 
     async def get(self, context: RequestContext, key: Key, *, at_least: int = 0) -> CachedObject:
-        """The explanation of the subject that the parameter `about` names. Raises BadRequest for another form,
-        AccessDenied, NotFound, and ClusterUnreachable."""
-        subject = parse_subject(context.query.get("about"))
+        """The explanation of the subject that the parameters `about` and `group` name. Raises BadRequest for another
+        form, AccessDenied, NotFound, and ClusterUnreachable."""
+        subject = parse_subject(context.query.get("about"), context.query.all("group"))
         sight = Sight(self._explainer.cluster, self._explainer.authorizer, context.user)
         await sight.require(sight.tenant_access("get", key))
         tenant = (await self._tenants.get(context, key, at_least=at_least)).object()
@@ -100,7 +108,7 @@ class TenantExplain(rest.Getter):
 
 
 def groups_of(name: str) -> tuple[str, ...]:
-    """The groups that every user of this name has."""
+    """The groups that every user of this name has: all of them of an account, a node and anonymous users."""
     if name == _ANONYMOUS:
         return ("system:unauthenticated",)
     if name.startswith(_NODE):
@@ -108,4 +116,4 @@ def groups_of(name: str) -> tuple[str, ...]:
     namespace, _, account = name.removeprefix(_ACCOUNT).partition(":")
     if name.startswith(_ACCOUNT) and namespace and account and ":" not in account:
         return ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
-    return ("system:authenticated",)
+    return _EVERYBODY

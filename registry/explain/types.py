@@ -140,6 +140,8 @@ def explanation_resource() -> Resource:
         cells=lambda obj: (obj.get("about", ""), obj.get("verdict", ""), obj.get("summary", "")),
         get_parameters={
             "about": "The subject: tenant (the default), host/NAME, route/NAMESPACE/NAME, namespace/NAME, user/NAME or "
-            "who-can-see."
+            "who-can-see.",
+            "group": "A group of the user of about=user/NAME; can be repeated. Without one, the groups of a user other "
+            "than the caller are not known.",
         },
     )

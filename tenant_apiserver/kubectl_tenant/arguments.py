@@ -167,6 +167,8 @@ def _problem(found: argparse.Namespace) -> str:
         return f"explain needs one of {', '.join(SUBJECTS)}{f', not {found.subject}' if found.subject else ''}"
     if found.subject != "tenant" and not found.name:
         return f"explain {found.subject} needs a name"
+    if found.group and found.subject != "user":
+        return "--group is only for explain user"
     return _wrong_name(found.subject, found.name)
 
 

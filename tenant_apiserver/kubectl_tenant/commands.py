@@ -152,7 +152,7 @@ def _explain(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
         check_namespace(tenants, arguments.namespace)
         key = tenant_of_namespace(tenants, namespace)
     about = "tenant" if subject == "tenant" else f"{subject}/{name}"
-    answer = _ask(kubectl, key, about)
+    answer = _ask(kubectl, key, about, arguments.group)
     wide = arguments.output == "wide"
     write(arguments, answer, lambda: render_explanation(answer, wide=wide, colour=colour()))
 
@@ -216,8 +216,8 @@ def _tenant_named(kubectl: Kubectl, name: str, namespace: str) -> Key:
     return tenant_named(list_tenants(kubectl), name, namespace, preferred=kubectl.namespace())
 
 
-def _ask(kubectl: Kubectl, key: Key, about: str) -> Object:
-    return kubectl.get(tenant_path(key.namespace, key.name, "explain"), {"about": about})
+def _ask(kubectl: Kubectl, key: Key, about: str, groups: Sequence[str] = ()) -> Object:
+    return kubectl.get(tenant_path(key.namespace, key.name, "explain"), {"about": about, "group": groups})
 
 
 def _ratios(kubectl: Kubectl, tenants: Sequence[Object]) -> AllocationRatios | None:

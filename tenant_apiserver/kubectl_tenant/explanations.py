@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from apiserver.meta.resource import Object
@@ -13,22 +14,27 @@ _HIDDEN = "an object that you may not see"
 
 def render_explanation(answer: Object, *, wide: bool = False, colour: bool = False) -> str:
     """The verdict, and below it the chain. Rules of facts that are as they should be are only shown if `wide`,
-    and so are messages, except that of a condition that is not True and does not count."""
+    and so are messages, except that of a condition that is not True and does not count. A fact without a value has its
+    message or its rule instead."""
     verdict = str(answer["verdict"])
     lines = [f"{_mark(verdict, colour)} {printable(str(answer['summary']))}", ""]
     for fact in answer.get("facts") or ():
-        status = str(fact["status"])
-        value = printable(str(fact.get("value") or ""))
-        message = printable(str(fact.get("message") or ""))
-        lines.append(f"{_mark(status, colour)} {printable(_place(fact['object']))}{f': {value}' if value else ''}")
-        if message and (wide or status != "True" or value in ("False", "Unknown")):
-            reason = f"{printable(str(fact['reason']))}: " if fact.get("reason") else ""
-            lines.append(f"    {reason}{message}")
-        if wide or status != "True":
-            lines.append(f"    {fact['rule']} (docs/{fact['link']})")
-        if fact.get("remedy"):
-            lines.append(f"    → {printable(str(fact['remedy']))}")
+        lines += _fact_lines(fact, wide=wide, colour=colour)
     return "".join(f"{line}\n" for line in lines)
+
+
+def _fact_lines(fact: dict[str, Any], *, wide: bool, colour: bool) -> Iterator[str]:
+    status, rule = str(fact["status"]), printable(str(fact["rule"]))
+    value, message = printable(str(fact.get("value") or "")), printable(str(fact.get("message") or ""))
+    text = value or (message or rule if status == "True" else "")
+    yield f"{_mark(status, colour)} {printable(_place(fact['object']))}{f': {text}' if text else ''}"
+    if message and message != text and (wide or status != "True" or value in ("False", "Unknown")):
+        reason = f"{printable(str(fact['reason']))}: " if fact.get("reason") else ""
+        yield f"    {reason}{message}"
+    if wide or status != "True":
+        yield f"    {rule} (docs/{fact['link']})" if rule != text else f"    (docs/{fact['link']})"
+    if fact.get("remedy"):
+        yield f"    → {printable(str(fact['remedy']))}"
 
 
 def render_readers(answer: Object) -> str:

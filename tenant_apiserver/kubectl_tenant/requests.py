@@ -61,9 +61,9 @@ class Kubectl:
         self.command = [command or os.environ.get("KUBECTL") or _installed(), *flags]
         self._warnings: set[str] = set()
 
-    def get(self, path: str, query: Mapping[str, str] | None = None) -> Object:
+    def get(self, path: str, query: Mapping[str, str | Sequence[str]] | None = None) -> Object:
         """The document at a path. Raises RequestFailed."""
-        suffix = f"?{urlencode(query)}" if query else ""
+        suffix = f"?{urlencode(query, doseq=True)}" if query else ""
         return self._json("get", "--raw", f"{path}{suffix}")
 
     def items(self, path: str, query: Mapping[str, str] | None = None) -> Sequence[Object]:

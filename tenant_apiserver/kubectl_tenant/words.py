@@ -72,6 +72,13 @@ FLAGS = (
         commands=("explain",),
     ),
     PluginFlag(
+        name="group",
+        metavar="GROUP",
+        help="a group of the user, whose groups are not known otherwise; can be repeated",
+        commands=("explain",),
+        repeated=True,
+    ),
+    PluginFlag(
         name="filename",
         short="f",
         metavar=FILE,

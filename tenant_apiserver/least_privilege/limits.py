@@ -11,7 +11,7 @@ from controller.publishing.services import PlatformService
 from controller.tenant.helm_ownership import MANAGED_BY_LABEL
 from controller.tenant.rbac_step import ROLE
 from controller.tenant.rbac_subjects import LEVELS
-from controller.tenant.self_access import RESOURCES, SELF_ROLE_PREFIX, VERBS
+from controller.tenant.self_access import RESOURCES, VERBS
 from controller.tenantgateway.model import RouteKind
 from controller.tenantgateway.names import CONTROLLER_NAME, GATEWAY_API_GROUP, VERTEX_LABEL
 from registry.names import (
@@ -28,6 +28,7 @@ from registry.names import (
     RELEASE_PREFIX,
     ROOT_NAMESPACE,
     SCHEDULING_CLASS_LABEL,
+    SELF_ROLE_PREFIX,
     SYSTEM_LABEL,
 )
 from registry.tenantgateway.types import GROUP as TENANTGATEWAY_GROUP

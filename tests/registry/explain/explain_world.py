@@ -87,11 +87,13 @@ class ExplainWorld:
             }
         return tree, plain
 
-    async def explain(self, about: str, of: Key = ALICE, user: User = EVE) -> bytes:
+    async def explain(self, about: str, of: Key = ALICE, user: User = EVE, groups: Sequence[str] = ()) -> bytes:
         """The answer as the API encodes it."""
-        return await self.started(of, user)(about)
+        return await self.started(of, user, groups)(about)
 
-    def started(self, of: Key = ALICE, user: User = EVE) -> Callable[[str], Awaitable[bytes]]:
+    def started(
+        self, of: Key = ALICE, user: User = EVE, groups: Sequence[str] = ()
+    ) -> Callable[[str], Awaitable[bytes]]:
         """Answers about one Tenant, any number of times."""
         tree, tenants = self._objects()
         cluster, resource_of_tenants = FakeCluster(), tenant_resource()
@@ -110,7 +112,7 @@ class ExplainWorld:
         async def explain(about: str) -> bytes:
             found = await cache.get(of)
             assert found is not None
-            answer = await explainer.explain(user, found.object(), parse_subject(about))
+            answer = await explainer.explain(user, found.object(), parse_subject(about, groups))
             return encode(explanation_resource(), answer).json
 
         return explain

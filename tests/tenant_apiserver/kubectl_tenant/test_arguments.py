@@ -137,3 +137,10 @@ def test_flags_of_kubectl_are_passed_to_it() -> None:
     command = ["tree", "--context=other", "--as=joe", "--as-group=a", "--as-group", "b", "--as-uid=7"]
     assert parse(command).flags == ["--context=other", "--as=joe", "--as-uid=7", "--as-group=a", "--as-group=b"]
     assert parse(["hosts"]).flags == []
+
+
+def test_groups_are_those_of_a_user(capsys: pytest.CaptureFixture[str]) -> None:
+    assert parse(["explain", "user", "eve", "--group", "a", "--group=b"]).group == ["a", "b"]
+    with pytest.raises(SystemExit):
+        parse(["explain", "host", "example.org", "--group", "a"])
+    assert "--group is only for explain user" in capsys.readouterr().err

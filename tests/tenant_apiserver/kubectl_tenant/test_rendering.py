@@ -160,6 +160,13 @@ def test_an_output_without_rows_is_empty() -> None:
     ] * 4
 
 
+def test_a_fact_without_a_value_says_its_rule() -> None:
+    fact = {"object": _ALICE, "status": "True", "rule": "A tenant has a rule.", "link": "tenants.md"}
+    answer: Object = {"verdict": "True", "summary": "s", "facts": [fact]}
+    assert "✓ Tenant tenant-root/alice: A tenant has a rule.\n" in render_explanation(answer)
+    assert "A tenant has a rule.\n    (docs/tenants.md)\n" in render_explanation(answer, wide=True)
+
+
 def test_a_tree_of_a_tenant_has_its_descendants_with_their_depth() -> None:
     found = tree_document(TENANTS, name="alice", namespace="tenant-root")["items"]
     assert [(each["depth"], each["tenant"]["metadata"]["name"]) for each in found] == [
