@@ -15,9 +15,9 @@ from controller.publishing.routes.render import render_routes
 from controller.publishing.services import SERVICES
 from controller.publishing.verdicts import PublishingFacts
 from controller.runtime.apply import drop_nulls
-from controller.tenant.tenantgateway_step import TENANTGATEWAY_NAME
 from controller.tenantgateway.names import GATEWAY_API_GROUP
 from registry.names import canonical_host
+from registry.tenantgateway.types import TENANTGATEWAY_NAME
 from tenant_apiserver.options.command_line import RenderOptions
 from tenant_apiserver.options.settings_file import load_settings
 

@@ -10,12 +10,12 @@ from controller.platform.settings import SettingsSource
 from controller.publishing import facts
 from controller.publishing.facts import PublishedIngress, PublishedListener, PublishedRoute, ServicePorts
 from controller.publishing.verdicts import PublishingFacts, PublishingVerdict, verdicts
-from controller.tenant.tenantgateway_step import TENANTGATEWAY_NAME
 from controller.tenantgateway.model import RouteId, RouteKind
 from registry.cluster.event_handlers import ProjectionStore
 from registry.names import ROOT_NAMESPACE
 from registry.tenant.summary import TenantSummary
 from registry.tenant.tree import TenantTree
+from registry.tenantgateway.types import TENANTGATEWAY_NAME
 
 
 def has_publisher(tree: TenantTree, publisher: str) -> bool:

@@ -16,13 +16,12 @@ from controller.runtime.apply import ClusterWriter
 from controller.runtime.conditions import Finding, find_condition, is_stale, join_limited
 from controller.runtime.workqueue import Enqueue
 from controller.tenant.observe import ObservedTenant
-from controller.tenant.tenantgateway_step import TENANTGATEWAY_NAME
 from registry.cluster.event_handlers import ProjectionStore
 from registry.cluster.interface import ClusterResource
 from registry.names import canonical_host
 from registry.tenant.summary import TenantSummary
 from registry.tenant.tree import TenantTree, effective_gateway
-from registry.tenantgateway.types import TENANTGATEWAYS
+from registry.tenantgateway.types import TENANTGATEWAY_NAME, TENANTGATEWAYS
 
 GATEWAY_READY = "GatewayReady"
 GATEWAYS = ClusterResource("gateway.networking.k8s.io", "v1", "gateways", "Gateway")

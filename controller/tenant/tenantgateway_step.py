@@ -17,9 +17,8 @@ from controller.tenant.namespace_step import host_label
 from controller.tenant.observe import ObservedTenant
 from controller.tenant.planning.context import PlanningContext
 from registry.names import MAX_LABEL_VALUE
-from registry.tenantgateway.types import GROUP, KIND, TENANTGATEWAYS, TenantGatewaySpec
+from registry.tenantgateway.types import GROUP, KIND, TENANTGATEWAY_NAME, TENANTGATEWAYS, TenantGatewaySpec
 
-TENANTGATEWAY_NAME = "cozystack"
 MISSING = "TenantGatewayMissing"
 
 

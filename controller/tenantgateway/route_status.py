@@ -13,6 +13,7 @@ from controller.tenantgateway.hostname_validation import HOSTNAME_CONFLICT, ORPH
 from controller.tenantgateway.model import HostnameConflict, ParentRefVerdict, Plan, RouteId
 from controller.tenantgateway.names import CONTROLLER_NAME, RESOLVED_REFS
 from controller.tenantgateway.parse import parent_identity, parent_target
+from registry.tenantgateway.types import TENANTGATEWAY_NAME
 
 MAX_PARENTS = 32
 
@@ -57,6 +58,8 @@ def orphan(parent: Mapping[str, Any], namespace: str, *, detached: bool = False)
     what = f"{target.kind} {target.namespace}/{target.name}"
     if detached:
         message = f"the route has no parentRef: it was last attached to {what}"
+    elif target.kind == "Gateway" and target.name != TENANTGATEWAY_NAME:
+        message = f"there is no {what}: the Gateway of a tenant is called {TENANTGATEWAY_NAME}; correct the parentRef"
     else:
         message = f"there is no {what}: set spec.gateway of its tenant, or attach to another Gateway"
     return ParentRefVerdict(dict(parent), accepted=False, reason=ORPHANED, message=message)

@@ -22,6 +22,8 @@ class KnownTenant:
     owners: Mapping[str, Key] = field(default_factory=dict)
     quota: Object | None = None
     """The ResourceQuota of its namespace."""
+    gateway_class: str = ""
+    """The GatewayClass of its Gateway, if that is not accepted, and the user may get it."""
 
     @property
     def key(self) -> Key:
@@ -66,12 +68,19 @@ class KnownGateway:
     tenantgateway: Object | None = None
     gateway: Object | None = None
 
+    @property
+    def class_name(self) -> str:
+        """The GatewayClass; empty if it is not known."""
+        spec = (self.tenantgateway or self.gateway or {}).get("spec") or {}
+        return str(spec.get("gatewayClassName") or "")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownHost:
     """`owner` is another Tenant that has the host, or the longest domain around it. `gateway` is None if no Gateway
-    serves the Tenant. `routes` name the host; they are those of the `searched` namespaces. `truncated`: there are more
-    routes than were looked at. `may_create_routes`: the user may create HTTPRoutes in the Tenant's namespace."""
+    serves the Tenant. `routes` name the host; they are those of the `searched` namespaces. `incomplete`: there may be
+    more routes, beyond those that were looked at, or in namespaces where the user may not list them.
+    `may_create_routes`: the user may create routes in the Tenant's namespace, of the kind that the host needs."""
 
     tenant: KnownTenant
     host: str
@@ -81,17 +90,19 @@ class KnownHost:
     gateway: KnownGateway | None = None
     routes: Sequence[Object] = ()
     searched: Sequence[str] = ()
-    truncated: bool = False
+    incomplete: bool = False
     certificate: Object | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownRoute:
-    """`route` is None if the user may not get it, or it is missing."""
+    """`route` is None if the user may not get it, or it is missing. `gateway` is the Gateway of the tenant in whose
+    namespace it is, if the user may get that tenant."""
 
     tenant: KnownTenant
     key: Key
     route: Object | None
+    gateway: Key | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +118,8 @@ class KnownNamespace:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownUser:
     """The rights of `user`: `allowed` by verb on the Tenant, `children` by verb on Tenants in its namespace. `groups`
-    are those that the question names. `viewers` is the group of people who may only see the Tenant; it is empty without a namespace. `role` is the
-    Role that shows the Tenant alone, if it is known."""
+    are those that the question names. `viewers` is the group of people who may only see the Tenant; it is empty without
+    a namespace. `role` is the Role that shows the Tenant alone, if it is known."""
 
     tenant: KnownTenant
     user: str

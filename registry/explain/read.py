@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from apiserver.meta.resource import Key, Object
 from apiserver.request.context import User
 from apiserver.storage.watch_cache import WatchCache
 from registry.cluster.interface import NAMESPACES, RESOURCEQUOTAS, ClusterResource
-from registry.explain.chains.host import hostname_matches, within
+from registry.explain.hostnames import domains_around, hostname_matches, is_passthrough, mappings, within
 from registry.explain.known import KnownGateway, KnownHost, KnownNamespace, KnownRoute, KnownTenant
 from registry.explain.sight import Sight
 from registry.tenant.pool_quotas import POOL_NAME
-from registry.tenant.tree import TenantTree
+from registry.tenant.tree import TenantTree, effective_gateway
 from registry.tenantgateway.types import TENANTGATEWAYS
 
 _GATEWAY_API = "gateway.networking.k8s.io"
@@ -54,50 +55,49 @@ async def read_tenant(sources: ExplainSources, sight: Sight, obj: Object) -> Kno
         sight.tenants(found.values()), sight.get(RESOURCEQUOTAS, Key(str(status.get("namespace") or ""), POOL_NAME))
     )
     owners = {namespace: key for namespace, key in found.items() if key in visible}
-    return KnownTenant(obj=obj, owners=owners, quota=quota)
+    return KnownTenant(obj=obj, owners=owners, quota=quota, gateway_class=await _gateway_class(sources, sight, obj))
 
 
 async def read_host(sources: ExplainSources, sight: Sight, tenant: KnownTenant, host: str) -> KnownHost:
     owner = await _owner_of_host(sources, sight, tenant, host)
     gateway = await _gateway(sources, sight, tenant)
-    namespaces = list(dict.fromkeys([tenant.namespace, *_attached(gateway, tenant)]))[:_MOST_NAMESPACES]
-    routes, searched, truncated = await _routes(sight, [each for each in namespaces if each], host)
+    namespaces = [each for each in await _namespaces_of_routes(sources, sight, tenant, gateway, host) if each]
+    found = await _routes(sight, namespaces[:_MOST_NAMESPACES], host)
+    kind = _TLS[0] if is_passthrough(gateway, host) else _HTTP_AND_GRPC[0]
     return KnownHost(
         tenant=tenant,
         host=host,
         owner=owner,
         may_set_host=sources.may_set_host(sight.user),
-        may_create_routes=bool(routes) or await sight.may("create", _HTTP_AND_GRPC[0], tenant.namespace),
+        may_create_routes=await sight.may("create", kind, tenant.namespace),
         gateway=gateway,
-        routes=routes,
-        searched=searched,
-        truncated=truncated,
+        routes=found.routes,
+        searched=found.searched,
+        incomplete=found.truncated or len(found.searched) < len(namespaces),
         certificate=await _certificate(sight, gateway, host),
     )
 
 
-async def read_route(sight: Sight, tenant: KnownTenant, key: Key) -> KnownRoute:
+async def read_route(sources: ExplainSources, sight: Sight, tenant: KnownTenant, key: Key) -> KnownRoute:
     """The first of the kinds of routes that has an object of this name."""
     for resource in (*_HTTP_AND_GRPC, *_TLS):
         route = await sight.get(resource, key)
         if route is not None:
-            return KnownRoute(tenant=tenant, key=key, route=route)
+            owner = await _visible_tenant(sources, sight, key.namespace)
+            gateway = _gateway_key(sources, owner) if owner is not None else None
+            return KnownRoute(tenant=tenant, key=key, route=route, gateway=gateway)
     return KnownRoute(tenant=tenant, key=key, route=None)
 
 
 async def read_namespace(sources: ExplainSources, sight: Sight, tenant: KnownTenant, name: str) -> KnownNamespace:
-    found = sources.tree.by_namespace(name)
-    visible = await sight.tenants([found.key]) if found is not None else frozenset()
-    owner = await _known(sources, sight, found.key) if found is not None and found.key in visible else None
+    owner = await _visible_tenant(sources, sight, name)
     return KnownNamespace(tenant=tenant, name=name, owner=owner, namespace=await sight.get(NAMESPACES, Key("", name)))
 
 
 async def _owner_of_host(sources: ExplainSources, sight: Sight, tenant: KnownTenant, host: str) -> KnownTenant | None:
     """Another Tenant that the user may get, with the longest domain around the host; not one around that of
     `tenant`."""
-    labels = host.removeprefix("*.").split(".")
-    for at in range(len(labels)):
-        domain = ".".join(labels[at:])
+    for domain in domains_around(host):
         if domain == tenant.host and within(tenant.host, host):
             return None
         keys = [each.key for each in sources.tree.tenants_with_host(domain) if each.key != tenant.key]
@@ -111,20 +111,57 @@ async def _known(sources: ExplainSources, sight: Sight, key: Key) -> KnownTenant
     return await read_tenant(sources, sight, found.object()) if found is not None else None
 
 
-async def _gateway(sources: ExplainSources, sight: Sight, tenant: KnownTenant) -> KnownGateway | None:
-    namespace = str((tenant.status.get("gateway") or {}).get("namespace") or "")
-    if not namespace:
+async def _visible_tenant(sources: ExplainSources, sight: Sight, namespace: str) -> KnownTenant | None:
+    """The Tenant with this workload namespace, if the user may get it."""
+    found = sources.tree.by_namespace(namespace)
+    if found is None or not await sight.tenants([found.key]):
         return None
-    key = Key(namespace, sources.gateway_name)
+    return await _known(sources, sight, found.key)
+
+
+def _gateway_key(sources: ExplainSources, tenant: KnownTenant) -> Key | None:
+    namespace = str((tenant.status.get("gateway") or {}).get("namespace") or "")
+    return Key(namespace, sources.gateway_name) if namespace else None
+
+
+async def _gateway(sources: ExplainSources, sight: Sight, tenant: KnownTenant) -> KnownGateway | None:
+    key = _gateway_key(sources, tenant)
+    if key is None:
+        return None
     ours, gateway = await asyncio.gather(sight.get(TENANTGATEWAYS, key), sight.get(GATEWAYS, key))
     return KnownGateway(key=key, tenantgateway=ours, gateway=gateway)
 
 
-def _attached(gateway: KnownGateway | None, tenant: KnownTenant) -> Sequence[str]:
-    """The namespaces whose routes the tenant's own Gateway admits besides its own."""
-    if gateway is None or gateway.tenantgateway is None or gateway.key.namespace != tenant.namespace:
-        return ()
-    return [str(each) for each in (gateway.tenantgateway.get("spec") or {}).get("attachedNamespaces") or ()]
+async def _gateway_class(sources: ExplainSources, sight: Sight, obj: Object) -> str:
+    """The GatewayClass of a Gateway of the Tenant that no controller has accepted."""
+    conditions = mappings((obj.get("status") or {}).get("conditions"))
+    if not any(each.get("reason") == "GatewayNotAccepted" for each in conditions):
+        return ""
+    found = await _gateway(sources, sight, KnownTenant(obj=obj))
+    return found.class_name if found is not None else ""
+
+
+async def _namespaces_of_routes(
+    sources: ExplainSources, sight: Sight, tenant: KnownTenant, gateway: KnownGateway | None, host: str
+) -> Sequence[str]:
+    """The namespaces whose routes may have the host on the Gateway of the Tenant, as far as the user may know of them:
+    its own, that of the Gateway, those of Tenants with a domain around the host and the same Gateway, and others that
+    the Gateway admits."""
+    found = {tenant.namespace: None}
+    if gateway is not None:
+        found[gateway.key.namespace] = None
+        for domain in domains_around(host):
+            around = {each.key: each for each in sources.tree.tenants_with_host(domain)}
+            for key in sorted(await sight.tenants(around)):
+                if effective_gateway(sources.tree, around[key]).namespace == gateway.key.namespace:
+                    found[around[key].namespace] = None
+        found |= dict.fromkeys(_attached(gateway))
+    return list(found)
+
+
+def _attached(gateway: KnownGateway) -> Sequence[str]:
+    """The namespaces whose routes the Gateway admits besides those of its heirs."""
+    return [str(each) for each in ((gateway.tenantgateway or {}).get("spec") or {}).get("attachedNamespaces") or ()]
 
 
 async def _certificate(sight: Sight, gateway: KnownGateway | None, host: str) -> Object | None:
@@ -137,8 +174,15 @@ async def _certificate(sight: Sight, gateway: KnownGateway | None, host: str) ->
     return None
 
 
-async def _routes(sight: Sight, namespaces: Sequence[str], host: str) -> tuple[Sequence[Object], Sequence[str], bool]:
-    """The routes with the host, the namespaces in which the user may list HTTPRoutes, and whether there are more."""
+class _FoundRoutes(NamedTuple):
+    """The routes with a host, the namespaces in which the user may list HTTPRoutes, and whether there are more."""
+
+    routes: Sequence[Object]
+    searched: Sequence[str]
+    truncated: bool
+
+
+async def _routes(sight: Sight, namespaces: Sequence[str], host: str) -> _FoundRoutes:
     found: list[Object] = []
     searched, truncated = [], False
     for namespace in namespaces:
@@ -150,7 +194,7 @@ async def _routes(sight: Sight, namespaces: Sequence[str], host: str) -> tuple[S
             if resource is _HTTP_AND_GRPC[0]:
                 searched.append(namespace)
             found += [each for each in page.items if _names(each, host)]
-    return found, searched, truncated
+    return _FoundRoutes(found, searched, truncated)
 
 
 def _names(route: Object, host: str) -> bool:

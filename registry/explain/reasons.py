@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any
 
-from registry.explain.reasons_of_gateways import REASONS_OF_GATEWAYS
+from registry.explain.reasons_of_gateways import REASONS_OF_GATEWAYS, VARIANTS_OF_GATEWAYS
 from registry.explain.reasons_of_tenants import REASONS_OF_TENANTS
 from registry.explain.rule import FURTHER, Rule
 from registry.explain.types import Fact, FactObject, Verdict
@@ -37,15 +37,18 @@ CHOSEN: Set[str] = frozenset({"TurnedOff", "LeftToChart", "NotEnforced"})
 _OTHERS = Rule("Another controller reports this condition.", FURTHER, "do what the message of the controller says")
 
 
-def rule_of(reason: str) -> Rule:
-    """The rule of a reason; of one that is not ours, a rule that points to the message."""
-    return REASONS.get(reason, _OTHERS)
+def rule_of(reason: str, message: str = "") -> Rule:
+    """The rule of a reason, of which some have several that the message tells apart; of a reason that is not ours, a
+    rule that points to the message."""
+    variants = (rule for (of, text), rule in VARIANTS_OF_GATEWAYS.items() if of == reason and text in message)
+    return next(variants, None) or REASONS.get(reason, _OTHERS)
 
 
 def condition_fact(obj: FactObject, condition: Mapping[str, Any]) -> Fact:
     """The fact that a condition states about its object."""
     type_, reason = str(condition.get("type") or ""), str(condition.get("reason") or "")
-    rule, status = rule_of(reason), _status(type_, str(condition.get("status") or "Unknown"), reason)
+    message = str(condition.get("message") or "")
+    rule, status = rule_of(reason, message), _status(type_, str(condition.get("status") or "Unknown"), reason)
     return Fact(
         object=obj.model_copy(update={"field": f"status.conditions[{type_}]"}),
         status=status,
@@ -53,7 +56,7 @@ def condition_fact(obj: FactObject, condition: Mapping[str, Any]) -> Fact:
         rule=rule.text,
         link=rule.link,
         reason=reason or None,
-        message=str(condition.get("message") or "") or None,
+        message=message or None,
         remedy=(rule.remedy or None) if status != "True" else None,
     )
 

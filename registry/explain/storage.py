@@ -48,7 +48,9 @@ class Explainer:
             case "host":
                 return explain_host(await read_host(sources, sight, known, subject.name), about)
             case "route":
-                return explain_route(await read_route(sight, known, Key(subject.namespace, subject.name)), about)
+                return explain_route(
+                    await read_route(sources, sight, known, Key(subject.namespace, subject.name)), about
+                )
             case "namespace":
                 return explain_namespace(await read_namespace(sources, sight, known, subject.name), about)
             case "user":

@@ -90,6 +90,15 @@ def hidden_object() -> FactObject:
     return FactObject(hidden=True)
 
 
+def deciding_fact(facts: Sequence[Fact]) -> Fact | None:
+    """The first fact that is False, or else Unknown; None if all are True."""
+    for status in ("False", "Unknown"):
+        for each in facts:
+            if each.status == status:
+                return each
+    return None
+
+
 def explanation(
     tenant: Key,
     about: str,
@@ -101,9 +110,7 @@ def explanation(
 ) -> Object:
     """The answer as an object without apiVersion and kind. `summary` is that of an answer without a problem; otherwise
     the first fact that is not True is the summary. Only the `deciding` facts count if they are passed."""
-    counting = facts if deciding is None else deciding
-    problem = next((each for each in counting if each.status == "False"), None)
-    problem = problem or next((each for each in counting if each.status == "Unknown"), None)
+    problem = deciding_fact(facts if deciding is None else deciding)
     if problem is not None:
         summary = problem.message or problem.rule
         summary += f"; {problem.remedy}" if problem.remedy else ""

@@ -15,6 +15,8 @@ from registry.tenant.types import Conditions
 GROUP = "gateway.cozystack.io"
 VERSION = "v1alpha1"
 KIND = "TenantGateway"
+TENANTGATEWAY_NAME = "cozystack"
+"""Of the TenantGateway of a Tenant, and of its Gateway."""
 TENANTGATEWAYS = ClusterResource(GROUP, VERSION, "tenantgateways", KIND)
 
 _DNS_NAME = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$"

@@ -21,13 +21,13 @@ from controller.platform.package import PACKAGE, PACKAGES
 from controller.tenant.quota.rendering import LIMIT_RANGE_NAME, QUOTA_NAME
 from controller.tenant.rbac_step import ROLES
 from controller.tenant.self_access import RESOURCES
-from controller.tenant.tenantgateway_step import TENANTGATEWAY_NAME
 from controller.tenant.values_secret_step import SECRET_NAME as VALUES_SECRET
 from registry.application.kept_forms import NAME as KEPT_FORMS
 from registry.cluster.interface import APPLICATIONDEFINITIONS
 from registry.names import GROUP, NAMESPACE_PREFIX, SELF_ROLE_PREFIX
 from registry.tenant.pool_quotas import POOL_NAME, WITNESS_NAME
 from registry.tenant.release_settings import ReleaseSettings
+from registry.tenantgateway.types import TENANTGATEWAY_NAME
 from tenant_apiserver.certificates.cluster_secret import SECRET_NAME as SERVING_SECRET
 from tenant_apiserver.certificates.delegated_authentication import NAME, NAMESPACE
 from tenant_apiserver.least_privilege import limits, places

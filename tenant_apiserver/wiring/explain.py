@@ -7,11 +7,11 @@ from apiserver import rest
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.request.context import User
 from apiserver.storage.watch_cache import WatchCache
-from controller.tenant.tenantgateway_step import TENANTGATEWAY_NAME
 from registry.cluster.interface import ClusterClient
 from registry.explain.read import ExplainSources
 from registry.explain.storage import Explainer, TenantExplain
 from registry.tenant.tree import TenantTree
+from registry.tenantgateway.types import TENANTGATEWAY_NAME
 
 
 def tenant_explain(

@@ -2,46 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from apiserver.meta.resource import Key, Object
-from registry.explain.chains.route import route_facts
+from apiserver.meta.resource import Object
+from registry.explain.chains.route import attaches_to, is_refused, route_facts, route_name
+from registry.explain.chains.serving import gateway_state_facts, serving_facts
 from registry.explain.chains.tenant import gateway_fact, host_fact, tenant_object
+from registry.explain.hostnames import has_own_listener, is_passthrough, within
 from registry.explain.known import TENANT, KnownHost
-from registry.explain.reasons import condition_fact, rule_of
-from registry.explain.types import Fact, FactObject, explanation, fact_object, hidden_object
+from registry.explain.types import Fact, deciding_fact, explanation, fact_object, hidden_object
 from registry.tenant.cluster_roles import TENANT_ROUTES
 
 _GATEWAYS, _SPEC = "gateways.md", "tenants.md#spec"
-_GATEWAY_API, _OURS, _CERTIFICATES = (
-    "gateway.networking.k8s.io/v1",
-    "gateway.cozystack.io/v1alpha1",
-    "cert-manager.io/v1",
-)
+_MOST_NAMED = 3
 _HOST_POLICY = "Only the groups that the platform trusts set spec.host of a tenant."
+
+
+class HostChain(NamedTuple):
+    """`deciding` are the facts that the verdict is made of, in their order. `served_by` are the routes that serve the
+    host."""
+
+    facts: Sequence[Fact]
+    deciding: Sequence[Fact]
+    served_by: Sequence[str] = ()
 
 
 def explain_host(known: KnownHost, about: str) -> Object:
     """The answer about a hostname, asked of a Tenant."""
+    chain = host_chain(known)
+    by = f", by {' and '.join(chain.served_by)}" if chain.served_by else ""
+    return explanation(known.tenant.key, about, chain.facts, f"{known.host} is served{by}", deciding=chain.deciding)
+
+
+def host_chain(known: KnownHost) -> HostChain:
+    """The facts of a hostname. Where a route serves it, others that do not are facts that decide nothing."""
     facts = [host_fact(known.tenant)]
     outside = _domain_facts(known)
     facts += outside
-    if all(each.status == "True" for each in outside):
-        facts += [*_gateway_facts(known), *_route_facts(known), *_serving_facts(known)]
-    return explanation(known.tenant.key, about, facts, f"{known.host} is served")
-
-
-def within(domain: str, host: str) -> bool:
-    """True if the host, possibly a wildcard, is the domain or below it."""
-    host = host.removeprefix("*.")
-    return bool(domain) and (host == domain or host.endswith(f".{domain}"))
-
-
-def hostname_matches(pattern: str, host: str) -> bool:
-    """True if a hostname of a route or listener, which may be a wildcard, includes the host; empty includes all."""
-    pattern = pattern.lower()
-    return not pattern or pattern == host or (pattern.startswith("*.") and host.endswith(pattern[1:]))
+    if any(each.status != "True" for each in outside):
+        return HostChain(facts, facts)
+    facts += _gateway_facts(known)
+    gateway = known.gateway.key if known.gateway is not None else None
+    by_route = [(route_name(each), list(route_facts(each, gateway))) for each in _claiming_routes(known)]
+    served_by = [name for name, found in by_route if not deciding_fact(found)]
+    of_routes = [fact for _, found in by_route for fact in found] or [_missing_route(known)]
+    idle = [fact for name, found in by_route if served_by and name not in served_by for fact in found]
+    serving = list(serving_facts(known, has_route=bool(by_route), remedy=_create_remedy(known)))
+    deciding = [*facts, *(each for each in of_routes if each not in idle), *serving]
+    return HostChain([*facts, *of_routes, *serving], deciding, served_by)
 
 
 def _domain_facts(known: KnownHost) -> list[Fact]:
@@ -100,148 +109,79 @@ def _outside_facts(known: KnownHost) -> list[Fact]:
 
 
 def _host_remedy(known: KnownHost) -> str:
-    return "set spec.host" if known.may_set_host else "ask a platform administrator to set spec.host"
+    """The root keeps its domain: a name outside of it is for another tenant."""
+    tenant = known.tenant
+    whose = " of the tenant that should have the name" if tenant.key.namespace == tenant.namespace else ""
+    return f"{'' if known.may_set_host else 'ask a platform administrator to '}set spec.host{whose}"
 
 
 def _gateway_facts(known: KnownHost) -> Iterator[Fact]:
     yield gateway_fact(known.tenant)
-    gateway = known.gateway
-    if gateway is None:
-        yield Fact(
-            object=tenant_object(known.tenant, "spec.gateway"),
-            status="False",
-            value=str(known.tenant.spec.get("gateway") or False).lower(),
-            rule="A hostname is served by a Gateway of the tenant or of an ancestor.",
-            link=_GATEWAYS,
-            message="no Gateway serves the tenant",
-            remedy="set spec.gateway: true on the tenant, or have an ancestor's set",
-        )
-    elif gateway.tenantgateway is not None:
-        subject = fact_object(_OURS, "TenantGateway", _key(gateway.tenantgateway))
-        for each in _mappings((gateway.tenantgateway.get("status") or {}).get("conditions")):
-            # listeners of other hosts do not matter
-            if each.get("type") == "Ready" and each.get("reason") != "ListenersNotReady":
-                yield condition_fact(subject, each)
-    elif gateway.gateway is None:
-        yield Fact(
-            object=hidden_object(),
-            status="True",
-            rule="The status of the routes tells whether a Gateway that you may not see serves them.",
-            link=_GATEWAYS,
-        )
-
-
-def _serving_facts(known: KnownHost) -> Iterator[Fact]:
-    """The listener of the host, and its certificate."""
-    if known.gateway is None:
+    if known.gateway is not None:
+        yield from gateway_state_facts(known.gateway)
         return
-    if known.gateway.tenantgateway is not None:
-        yield from _tenantgateway_facts(known, known.gateway.tenantgateway)
-    elif known.gateway.gateway is not None:
-        yield from _listener_facts(known, known.gateway.gateway)
-    if known.certificate is not None:
-        yield from _certificate_facts(known.certificate)
-
-
-def _tenantgateway_facts(known: KnownHost, obj: Object) -> Iterator[Fact]:
-    """The listener of the host as the TenantGateway tells."""
-    subject = fact_object(_OURS, "TenantGateway", _key(obj))
-    listeners = _mappings((obj.get("status") or {}).get("listeners"))
-    matching = [each for each in listeners if _serves(each.get("hostname"), known.host)]
-    if not matching:
-        yield _no_listener(known, subject.model_copy(update={"field": "status.listeners"}))
-    for each in matching:
-        ready, reason = each.get("ready") is True, str(each.get("reason") or "")
-        rule = rule_of(reason or "Programmed")
-        yield Fact(
-            object=subject.model_copy(update={"field": f"status.listeners[{each.get('name')}]"}),
-            status="True" if ready else "False",
-            value=str(each.get("hostname") or ""),
-            rule=rule.text,
-            link=rule.link,
-            reason=reason or None,
-            message=None if ready else f"the listener {each.get('name')} is not ready",
-            remedy=None if ready else rule.remedy or None,
-        )
-
-
-def _listener_facts(known: KnownHost, obj: Object) -> Iterator[Fact]:
-    """The listeners of a Gateway whose TenantGateway the user may not get."""
-    subject = fact_object(_GATEWAY_API, "Gateway", _key(obj))
-    listeners = _mappings((obj.get("spec") or {}).get("listeners"))
-    names = [str(each.get("name")) for each in listeners if _serves(each.get("hostname"), known.host)]
-    if not names:
-        yield _no_listener(known, subject.model_copy(update={"field": "spec.listeners"}))
-    for each in _mappings((obj.get("status") or {}).get("listeners")):
-        if each.get("name") in names:
-            for condition in _mappings(each.get("conditions")):
-                fact = condition_fact(subject, condition)
-                field = f"status.listeners[{each['name']}].conditions[{condition.get('type')}]"
-                yield fact.model_copy(update={"object": subject.model_copy(update={"field": field})})
-
-
-def _no_listener(known: KnownHost, subject: FactObject) -> Fact:
-    return Fact(
-        object=subject,
-        status="False" if known.routes else "Unknown",
-        rule="A Gateway has a listener for each hostname that a route uses.",
+    yield Fact(
+        object=tenant_object(known.tenant, "spec.gateway"),
+        status="False",
+        value=str(known.tenant.spec.get("gateway") or False).lower(),
+        rule="A hostname is served by a Gateway of the tenant or of an ancestor.",
         link=_GATEWAYS,
-        message=f"the Gateway has no listener for {known.host}",
-        remedy="the status of the route says why" if known.routes else _create_remedy(known),
+        message="no Gateway serves the tenant",
+        remedy="set spec.gateway: true on the tenant, or have an ancestor's set",
     )
 
 
-def _certificate_facts(obj: Object) -> Iterator[Fact]:
-    subject = fact_object(_CERTIFICATES, "Certificate", _key(obj))
-    status = obj.get("status") or {}
-    for each in _mappings(status.get("conditions")):
-        if each.get("type") == "Ready":
-            yield condition_fact(subject, each)
-    if status.get("notAfter"):
-        yield Fact(
-            object=subject.model_copy(update={"field": "status.notAfter"}),
-            status="True",
-            value=str(status["notAfter"]),
-            rule="cert-manager renews a certificate before this time.",
-            link=_GATEWAYS,
-        )
-
-
-def _route_facts(known: KnownHost) -> Iterator[Fact]:
+def _claiming_routes(known: KnownHost) -> Iterator[Object]:
+    """The routes of the Tenant, and those of others on its Gateway: one of those that is refused keeps nobody from
+    having the host."""
     for each in known.routes:
-        yield from route_facts(each)
-    if not known.routes:
-        where = known.tenant.namespace
-        if set(known.searched) != {where}:
-            where = f"{where} and the attached namespaces, as far as you may list routes there,"
-        yield Fact(
-            object=tenant_object(known.tenant, "status.namespace"),
-            status="False" if known.searched and not known.truncated else "Unknown",
-            rule="A route says which backend a hostname has.",
+        own = each["metadata"]["namespace"] == known.tenant.namespace
+        if own or (
+            known.gateway is not None and attaches_to(each, known.gateway.key.namespace) and not is_refused(each)
+        ):
+            yield each
+
+
+def _missing_route(known: KnownHost) -> Fact:
+    """The fact that no route is known. It is no advice to create one where one is that the user may not see."""
+    known_to_be_missing = bool(known.searched) and not known.incomplete
+    where = _alternatives(known.searched) if known_to_be_missing else "that you may see"
+    message = f"no route {where} has the hostname {known.host}"
+    if has_own_listener(known.gateway, known.host):
+        return Fact(
+            object=hidden_object(),
+            status="Unknown",
+            rule="A Gateway has a listener for each hostname that a route uses.",
             link=_GATEWAYS,
-            message=f"no route in {where} has the hostname {known.host}",
-            remedy=_create_remedy(known),
+            message=f"{message}, and the Gateway has a listener for it",
+            remedy="ask those who administer the Gateway which route it is, unless one was just deleted",
         )
+    return Fact(
+        object=tenant_object(known.tenant, "status.namespace"),
+        status="False" if known_to_be_missing else "Unknown",
+        rule="A route says which backend a hostname has.",
+        link=_GATEWAYS,
+        message=message,
+        remedy=_create_remedy(known) + ("" if known_to_be_missing else ", unless one that you may not see has it"),
+    )
+
+
+def _alternatives(namespaces: Sequence[str]) -> str:
+    shown = namespaces[:_MOST_NAMED]
+    more = [f"{len(namespaces) - len(shown)} more namespaces"] if len(namespaces) > len(shown) else []
+    *others, last = [*shown, *more]
+    return f"in {', '.join(others)} or {last}" if others else f"in {last}"
 
 
 def _create_remedy(known: KnownHost) -> str:
     """Tenants' people may not create routes by default: the platform does that for the services that it publishes."""
-    namespace = known.tenant.namespace
+    namespace, passthrough = known.tenant.namespace, is_passthrough(known.gateway, known.host)
     if known.may_create_routes:
-        return f"create an HTTPRoute with this hostname in {namespace}"
+        kind = "a TLSRoute" if passthrough else "an HTTPRoute"
+        key = known.gateway.key if known.gateway is not None else None
+        parent = f", whose parentRefs name Gateway {key.namespace}/{key.name}" if key is not None else ""
+        return f"create {kind} with this hostname in {namespace}{parent}"
     return (
-        f"ask a platform administrator for the right to create httproutes in {namespace}, which the ClusterRole "
-        f"{TENANT_ROUTES} has (docs/delegation.md)"
+        f"ask a platform administrator for the right to create {'tlsroutes' if passthrough else 'httproutes'} in "
+        f"{namespace}, which the ClusterRole {TENANT_ROUTES} has (docs/delegation.md)"
     )
-
-
-def _serves(hostname: object, host: str) -> bool:
-    return isinstance(hostname, str) and bool(hostname) and hostname_matches(hostname, host)
-
-
-def _mappings(value: object) -> Sequence[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else ()
-
-
-def _key(obj: Object) -> Key:
-    return Key(obj["metadata"].get("namespace") or "", obj["metadata"]["name"])

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from apiserver.meta.resource import Key, Object
+from registry.explain.hostnames import mappings
 from registry.explain.known import KnownRoute
-from registry.explain.reasons import condition_fact
+from registry.explain.reasons import condition_fact, rule_of
 from registry.explain.types import HIDDEN, Fact, FactObject, explanation, fact_object, hidden_object
 
 _GATEWAYS = "gateways.md"
+_WRONG_PARENT = ("Orphaned", "NotAllowedByListeners")
 
 
 def explain_route(known: KnownRoute, about: str) -> Object:
@@ -28,11 +30,13 @@ def explain_route(known: KnownRoute, about: str) -> Object:
             )
         ]
         return explanation(known.tenant.key, about, facts, "")
-    return explanation(known.tenant.key, about, list(route_facts(known.route)), f"route {name} is served")
+    facts = list(route_facts(known.route, known.gateway))
+    return explanation(known.tenant.key, about, facts, f"route {name} is served")
 
 
-def route_facts(route: Object) -> Iterator[Fact]:
-    """Each parentRef with the conditions of its controllers."""
+def route_facts(route: Object, gateway: Key | None = None) -> Iterator[Fact]:
+    """Each parentRef with the conditions of its controllers. `gateway` is the one that the route should name, if that
+    is known."""
     metadata, spec = route["metadata"], route.get("spec") or {}
     subject = fact_object(
         str(route.get("apiVersion") or "gateway.networking.k8s.io/v1"),
@@ -47,7 +51,7 @@ def route_facts(route: Object) -> Iterator[Fact]:
         rule="A route serves its hostnames on the Gateways that it names.",
         link=_GATEWAYS,
     )
-    references = _mappings(spec.get("parentRefs"))
+    references = mappings(spec.get("parentRefs"))
     if not references:
         yield Fact(
             object=subject.model_copy(update={"field": "spec.parentRefs"}),
@@ -55,11 +59,45 @@ def route_facts(route: Object) -> Iterator[Fact]:
             rule="A route names the Gateways that serve it.",
             link=_GATEWAYS,
             message="the route names no Gateway",
-            remedy="add a parentRef with the name and namespace of the Gateway",
+            remedy=_name(gateway) if gateway else "add a parentRef with the name and namespace of the Gateway",
         )
-    parents = _mappings((route.get("status") or {}).get("parents"))
+    parents = mappings((route.get("status") or {}).get("parents"))
     for at, reference in enumerate(references):
-        yield from _parent_facts(subject, at, reference, parents)
+        for fact in _parent_facts(subject, at, reference, parents):
+            yield _with_gateway(fact, reference, subject, gateway)
+
+
+def route_name(route: Object) -> str:
+    """Its kind, namespace and name."""
+    metadata = route["metadata"]
+    return f"{route.get('kind') or 'HTTPRoute'} {metadata['namespace']}/{metadata['name']}"
+
+
+def is_refused(route: Object) -> bool:
+    """True if a controller does not accept the route: then it has no hostnames there."""
+    parents = mappings((route.get("status") or {}).get("parents"))
+    conditions = (condition for each in parents for condition in mappings(each.get("conditions")))
+    return any(each.get("type") == "Accepted" and each.get("status") == "False" for each in conditions)
+
+
+def attaches_to(route: Object, namespace: str) -> bool:
+    """True if a parentRef names an object in the namespace."""
+    references = mappings((route.get("spec") or {}).get("parentRefs"))
+    return any((each.get("namespace") or route["metadata"]["namespace"]) == namespace for each in references)
+
+
+def _with_gateway(fact: Fact, reference: Mapping[str, Any], subject: FactObject, gateway: Key | None) -> Fact:
+    """The fact with the Gateway to name, where the route names another one that does not serve it."""
+    kind, namespace, name, *_ = _identity(reference, subject)
+    if gateway is None or kind != "Gateway" or (namespace, name) == gateway or fact.status == "True":
+        return fact
+    reason = fact.reason
+    unserved = reason is None or (reason in _WRONG_PARENT and fact.remedy == rule_of(reason).remedy)
+    return fact.model_copy(update={"remedy": _name(gateway)}) if unserved else fact
+
+
+def _name(gateway: Key) -> str:
+    return f"name Gateway {gateway.namespace}/{gateway.name} in parentRefs"
 
 
 def _parent_facts(
@@ -80,7 +118,7 @@ def _parent_facts(
         )
     for each in told:
         controller = each.get("controllerName")
-        for condition in _mappings(each.get("conditions")):
+        for condition in mappings(each.get("conditions")):
             fact = condition_fact(subject, condition)
             field = f"status.parents[{at}].conditions[{condition.get('type')}]"
             yield fact.model_copy(
@@ -96,7 +134,3 @@ def _identity(reference: object, subject: FactObject) -> tuple[object, ...]:
     found = reference if isinstance(reference, dict) else {}
     namespace = found.get("namespace") or subject.namespace
     return found.get("kind") or "Gateway", namespace, found.get("name"), found.get("sectionName"), found.get("port")
-
-
-def _mappings(value: object) -> Sequence[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else ()

@@ -91,7 +91,14 @@ def condition_facts(known: KnownTenant) -> Sequence[Fact]:
     """Ready first, and the others by type."""
     conditions = [each for each in known.status.get("conditions") or () if isinstance(each, dict)]
     ordered = sorted(conditions, key=lambda each: (each.get("type") != "Ready", str(each.get("type"))))
-    return [condition_fact(tenant_object(known), each) for each in ordered]
+    return [with_class(condition_fact(tenant_object(known), each), known.gateway_class) for each in ordered]
+
+
+def with_class(fact: Fact, name: str) -> Fact:
+    """The fact with the name of the GatewayClass in its remedy, if it is known."""
+    if not name or not fact.remedy:
+        return fact
+    return fact.model_copy(update={"remedy": fact.remedy.replace("its GatewayClass", f"GatewayClass {name}")})
 
 
 def tenant_object(known: KnownTenant, field: str = "") -> FactObject:

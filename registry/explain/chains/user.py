@@ -149,7 +149,7 @@ def _right(known: KnownUser, value: str, rule: str) -> Fact:
 
 
 def _alone(known: KnownUser) -> str:
-    """What is not allowed to the name may be allowed to a group."""
+    """A group may be allowed more than the name."""
     return "" if known.groups_are_known else "by name alone, "
 
 

@@ -26,7 +26,14 @@ from tests.registry.explain.route_kinds import HTTPROUTES
 
 # eve may get everything in the namespace of her tenant, and the tenant itself
 _EVE_SEES = InNamespaces({"tenant-alice"}, {("tenants", "tenant-root", "alice")})
-_HOSTS = ("alice.example.org", "shop.alice.example.org", "bob.example.org", "x.bob.example.org", "example.com")
+_HOSTS = (
+    "alice.example.org",
+    "shop.alice.example.org",
+    "www.alice.example.org",
+    "bob.example.org",
+    "x.bob.example.org",
+    "example.com",
+)
 _NAMES = ("a", "bob", "cozystack", "shop")
 _HIDDEN_NAMESPACES = ("tenant-root", "tenant-bob", "tenant-alice-dev", "default")
 _VISIBLE: tuple[Stored, ...] = (
@@ -49,12 +56,19 @@ def _hidden_tenants(draw: st.DrawFn) -> dict[Key, dict[str, Any]]:
     return draw(st.dictionaries(keys, specs, max_size=3))
 
 
+def _hidden_route(name: str, namespace: str, host: str, parent: str) -> Stored:
+    """A route of a hidden namespace on the Gateway of a Tenant that may be visible."""
+    found = route(name, namespace, host, conditions=[condition("Accepted", reason="Accepted")])
+    found["spec"]["parentRefs"] = [{"name": "cozystack", "namespace": parent}]
+    return HTTPROUTES, found
+
+
 @st.composite
 def _hidden_objects(draw: st.DrawFn) -> list[Stored]:
     namespaces, names = st.sampled_from(_HIDDEN_NAMESPACES), st.sampled_from(_NAMES)
     host = st.sampled_from(_HOSTS)
     objects = st.one_of(
-        st.builds(lambda name, namespace, each: (HTTPROUTES, route(name, namespace, each)), names, namespaces, host),
+        st.builds(_hidden_route, names, namespaces, host, st.sampled_from(["tenant-alice", "tenant-root"])),
         st.builds(lambda each: (TENANTGATEWAYS, tenantgateway(each, [])), namespaces),
         st.builds(lambda name, each: (GATEWAYS, {"metadata": metadata(name, each)}), names, namespaces),
         st.builds(lambda name, each: (CERTIFICATES, {"metadata": metadata(name, each)}), names, namespaces),
@@ -68,13 +82,16 @@ def _hidden_objects(draw: st.DrawFn) -> list[Stored]:
     return list(unique.values())
 
 
-@pytest.mark.parametrize("gateway", [True, False])
+@pytest.mark.parametrize("gateway", ["own", "inherited", ""])
 @settings(max_examples=60, deadline=None)
 @given(tenants=_hidden_tenants(), objects=_hidden_objects(), about=st.sampled_from(_SUBJECTS))
 async def test_hidden_objects_do_not_change_an_answer(
-    gateway: bool, tenants: dict[Key, dict[str, Any]], objects: list[Stored], about: str
+    gateway: str, tenants: dict[Key, dict[str, Any]], objects: list[Stored], about: str
 ) -> None:
-    seen: dict[Key, dict[str, Any]] = {Key("tenant-root", "root"): {}, ALICE: {"gateway": gateway}}
+    seen: dict[Key, dict[str, Any]] = {
+        Key("tenant-root", "root"): {"gateway": gateway == "inherited"},
+        ALICE: {"gateway": gateway == "own"},
+    }
     alone = ExplainWorld(seen, _VISIBLE, authorizer=_EVE_SEES)
     among_others = ExplainWorld({**tenants, **seen}, [*_VISIBLE, *objects], authorizer=_EVE_SEES)
     assert await alone.explain(about) == await among_others.explain(about)

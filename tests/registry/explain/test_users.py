@@ -1,4 +1,4 @@
-"""What a user may do: of another user than the asker, only groups that are given are known."""
+"""The rights of a user: of another one than the asker, only groups that are given are known."""
 
 from __future__ import annotations
 
