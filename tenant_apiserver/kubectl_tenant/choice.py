@@ -55,12 +55,12 @@ def _namespaces(tenant: Object) -> tuple[str, str]:
 
 
 def tenant_of_namespace(tenants: Sequence[Object], namespace: str) -> Key:
-    """The Tenant with this workload namespace, or else one in it, or any. Raises NoTenant."""
+    """The Tenant with this workload namespace, or else the top one of those in it, or of all. Raises NoTenant."""
     for each in tenants:
         if (each.get("status") or {}).get("namespace") == namespace:
             return _key(each)
     inside = [each for each in tenants if each["metadata"]["namespace"] == namespace]
-    return _first([*inside, *tenants])
+    return _top(inside or tenants)
 
 
 def tenant_of_host(tenants: Sequence[Object], host: str, namespace: str) -> Key:
@@ -74,12 +74,15 @@ def tenant_of_host(tenants: Sequence[Object], host: str, namespace: str) -> Key:
     return tenant_of_namespace(tenants, namespace)
 
 
-def _first(tenants: Sequence[Object]) -> Key:
+def _top(tenants: Sequence[Object]) -> Key:
+    """The root, or else the first of those whose parent is not among them. Raises NoTenant."""
     if not tenants:
         raise NoTenant(_NO_TENANT)
-    own = [(each.get("status") or {}).get("namespace") == each["metadata"]["namespace"] for each in tenants]
-    # the root, if it is visible
-    return _key(tenants[own.index(True) if any(own) else 0])
+    places = [_namespaces(each) for each in tenants]
+    workloads = {workload for _, workload in places}
+    roots = [each for each, (stored, workload) in zip(tenants, places, strict=True) if stored == workload]
+    tops = [each for each, (stored, _) in zip(tenants, places, strict=True) if stored not in workloads]
+    return min(map(_key, roots or tops or tenants))
 
 
 def _key(tenant: Object) -> Key:

@@ -59,8 +59,8 @@ def serving_facts(known: KnownHost, *, has_route: bool, remedy: str) -> Iterator
 
 
 def _tenant_condition_facts(known: KnownHost, gateway: KnownGateway) -> Iterator[Fact]:
-    """What the condition GatewayReady of the Tenant tells of a Gateway whose TenantGateway and Certificates are hidden.
-    It names the hostnames of the Tenant that are not ready."""
+    """The state of a Gateway whose TenantGateway and Certificates are hidden, from the condition GatewayReady of the
+    Tenant, which names those of its hostnames that are not ready."""
     conditions = mappings(known.tenant.status.get("conditions"))
     found = next((each for each in conditions if each.get("type") == _GATEWAY_READY), None)
     if found is None:

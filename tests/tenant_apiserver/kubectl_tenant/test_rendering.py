@@ -215,6 +215,15 @@ def test_without_a_visible_tenant_the_right_to_ask_for_is_named_and_its_check(as
     )
 
 
+def test_a_question_about_no_tenant_is_asked_of_the_top_one_that_is_visible() -> None:
+    """Sorted by namespace, a child in tenant-alice comes before its parent in tenant-root."""
+    below_alice = [TENANTS[3], TENANTS[4], TENANTS[1]]
+    assert tenant_of_namespace(below_alice, "default") == Key("tenant-root", "alice")
+    assert tenant_of_host(below_alice, "shop.example.com", "default") == Key("tenant-root", "alice")
+    assert tenant_of_namespace(below_alice[:2], "default") == Key("tenant-alice", "dev")
+    assert tenant_of_namespace([TENANTS[3], TENANTS[2]], "tenant-alice") == Key("tenant-alice", "dev")
+
+
 def test_a_name_is_searched_in_all_namespaces_unless_it_is_ambiguous() -> None:
     twins = [*TENANTS, _tenant("dev", "tenant-bob", "tenant-bob-dev", "dev.bob.example.org")]
     assert tenant_named(TENANTS, "dev", preferred="default") == Key("tenant-alice", "dev")
