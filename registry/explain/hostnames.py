@@ -53,6 +53,14 @@ def has_own_listener(gateway: KnownGateway | None, host: str) -> bool:
     return any(each.get("hostname") == host and each.get("name") not in _SHARED_LISTENERS for each in listeners)
 
 
+def certificate_name(tenantgateway: Mapping[str, Any] | None, host: str) -> str:
+    """The name of the Certificate of the host's listener; empty if it is not known, or it has none."""
+    for each in _listeners(tenantgateway, "status"):
+        if each.get("hostname") and each.get("certificateName") and hostname_matches(str(each["hostname"]), host):
+            return str(each["certificateName"])
+    return ""
+
+
 def mappings(value: object) -> Sequence[Mapping[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else ()
 

@@ -11,7 +11,14 @@ from apiserver.meta.resource import Key, Object
 from apiserver.request.context import User
 from apiserver.storage.watch_cache import WatchCache
 from registry.cluster.interface import NAMESPACES, RESOURCEQUOTAS, ClusterResource
-from registry.explain.hostnames import domains_around, hostname_matches, is_passthrough, mappings, within
+from registry.explain.hostnames import (
+    certificate_name,
+    domains_around,
+    hostname_matches,
+    is_passthrough,
+    mappings,
+    within,
+)
 from registry.explain.known import KnownGateway, KnownHost, KnownNamespace, KnownRoute, KnownTenant
 from registry.explain.sight import Sight
 from registry.tenant.pool_quotas import POOL_NAME
@@ -166,12 +173,8 @@ def _attached(gateway: KnownGateway) -> Sequence[str]:
 
 async def _certificate(sight: Sight, gateway: KnownGateway | None, host: str) -> Object | None:
     """The Certificate of the listener of the host."""
-    if gateway is None or gateway.tenantgateway is None:
-        return None
-    for each in (gateway.tenantgateway.get("status") or {}).get("listeners") or ():
-        if each.get("hostname") and each.get("certificateName") and hostname_matches(each["hostname"], host):
-            return await sight.get(CERTIFICATES, Key(gateway.key.namespace, each["certificateName"]))
-    return None
+    name = certificate_name(gateway.tenantgateway, host) if gateway is not None else ""
+    return await sight.get(CERTIFICATES, Key(gateway.key.namespace, name)) if gateway is not None and name else None
 
 
 class _FoundRoutes(NamedTuple):

@@ -23,8 +23,9 @@ from tenant_apiserver.kubectl_tenant.choice import (
 from tenant_apiserver.kubectl_tenant.differences import has_differences, render_differences, render_notes
 from tenant_apiserver.kubectl_tenant.explanations import render_explanation, render_readers
 from tenant_apiserver.kubectl_tenant.following import follow
-from tenant_apiserver.kubectl_tenant.hosts import host_rows, render_hosts
+from tenant_apiserver.kubectl_tenant.hosts import HostSources, host_rows, render_hidden_certificates, render_hosts
 from tenant_apiserver.kubectl_tenant.lists import (
+    gateway_namespace,
     list_gateways,
     list_quotas,
     list_routes,
@@ -197,13 +198,15 @@ def _hosts(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
     if not routes:
         check_namespace(tenants, place)
     # the Gateway of an ancestor has the listener of a tenant that inherits it
-    gateways, certificates = list_gateways(kubectl, sorted({workload_namespace(each) for each in tenants}))
-    rows = host_rows(tenants, routes, gateways, certificates, datetime.now(UTC))
+    around = sorted({found(each) for each in tenants for found in (workload_namespace, gateway_namespace)})
+    gateways = list_gateways(kubectl, around)
+    rows = host_rows(HostSources(tenants=tenants, routes=routes, **gateways._asdict()), datetime.now(UTC))
 
     def advice() -> str:
         return no_hosts(kubectl, shown) if shown else no_tenants(kubectl, tenants, place)
 
     write(arguments, {"items": [each.as_object() for each in rows]}, lambda: render_hosts(rows) or advice())
+    sys.stderr.write(render_hidden_certificates(rows))
 
 
 def _check(tenants: Sequence[Object], arguments: argparse.Namespace) -> None:

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from apiserver.meta.resource import Object
+from apiserver.meta.resource import Key, Object
 from registry.names import POOL_QUOTA_NAME
-from tenant_apiserver.kubectl_tenant.requests import Kubectl, tenant_path
+from tenant_apiserver.kubectl_tenant.requests import Kubectl, RequestFailed, tenant_path
 
 _GATEWAY_API, _OURS = "/apis/gateway.networking.k8s.io/v1", "/apis/gateway.cozystack.io/v1alpha1"
 _CERTIFICATES = "/apis/cert-manager.io/v1"
 _ROUTES = ("httproutes", "grpcroutes", "tlsroutes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """Objects, and the namespaces in which the user may list them: None for all."""
+
+    items: Sequence[Object] = ()
+    namespaces: Set[str] | None = None
+
+    def sees(self, namespace: str) -> bool:
+        return self.namespaces is None or namespace in self.namespaces
+
+    def by_key(self) -> Mapping[Key, Object]:
+        return {Key(each["metadata"]["namespace"], each["metadata"]["name"]): each for each in self.items}
 
 
 class ListedQuotas(NamedTuple):
@@ -44,16 +59,41 @@ def list_routes(kubectl: Kubectl, namespaces: Sequence[str]) -> Sequence[Object]
     return [route for kind in _ROUTES for route in _everywhere(kubectl, f"{_GATEWAY_API}/{kind}", namespaces)[0]]
 
 
-def list_gateways(kubectl: Kubectl, namespaces: Sequence[str]) -> tuple[Sequence[Object], Sequence[Object]]:
-    """The TenantGateways and the Certificates, as `list_routes` lists routes. Raises RequestFailed."""
-    gateways, _ = _everywhere(kubectl, f"{_OURS}/tenantgateways", namespaces)
-    certificates, _ = _everywhere(kubectl, f"{_CERTIFICATES}/certificates", namespaces)
-    return gateways, certificates
+class ListedGateways(NamedTuple):
+    """TenantGateways, their Gateways and Certificates."""
+
+    tenantgateways: Listed
+    gateways: Listed
+    certificates: Listed
+
+
+def list_gateways(kubectl: Kubectl, namespaces: Sequence[str]) -> ListedGateways:
+    """As `list_routes` lists routes. Raises RequestFailed."""
+    kinds = f"{_OURS}/tenantgateways", f"{_GATEWAY_API}/gateways", f"{_CERTIFICATES}/certificates"
+    return ListedGateways(*(_listed(kubectl, each, namespaces) for each in kinds))
+
+
+def gateway_namespace(tenant: Object) -> str:
+    """The namespace of the Gateway that serves the Tenant, empty if there is none."""
+    return str(((tenant.get("status") or {}).get("gateway") or {}).get("namespace") or "")
 
 
 def workload_namespace(tenant: Object) -> str:
     """Empty before the controller has reported it."""
     return str((tenant.get("status") or {}).get("namespace") or "")
+
+
+def _listed(kubectl: Kubectl, path: str, namespaces: Sequence[str]) -> Listed:
+    """The objects that the user may list. A kind that the cluster does not serve is hidden from nobody."""
+    try:
+        return Listed(items=kubectl.items(path))
+    except RequestFailed as failure:
+        if failure.is_missing:
+            return Listed()
+        if not failure.is_denied:
+            raise
+    found, denied = _in_namespaces(kubectl, path, namespaces)
+    return Listed(items=found, namespaces=frozenset(namespaces) - frozenset(denied))
 
 
 def _everywhere(
@@ -62,8 +102,12 @@ def _everywhere(
     """The objects of all namespaces, or where that is not allowed, those of `namespaces` that the user may list; and
     the namespaces in which the user may not, or that do not have the kind."""
     found = kubectl.readable_items(path, query)
-    if found is not None:
-        return found, ()
+    return (found, ()) if found is not None else _in_namespaces(kubectl, path, namespaces, query)
+
+
+def _in_namespaces(
+    kubectl: Kubectl, path: str, namespaces: Sequence[str], query: Mapping[str, str] | None = None
+) -> tuple[Sequence[Object], Sequence[str]]:
     base, _, plural = path.rpartition("/")
     pages = {each: kubectl.readable_items(f"{base}/namespaces/{each}/{plural}", query) for each in namespaces if each}
     items = [item for page in pages.values() if page is not None for item in page]

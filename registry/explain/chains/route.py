@@ -106,7 +106,7 @@ def _parent_facts(
     kind, namespace, name, *_ = identity = _identity(reference, subject)
     named = f"{kind} {namespace}/{name}"
     told = [each for each in parents if _identity(each.get("parentRef"), subject) == identity]
-    if not told:
+    if not any(mappings(each.get("conditions")) for each in told):
         yield Fact(
             object=subject.model_copy(update={"field": f"spec.parentRefs[{at}]"}),
             status="Unknown",

@@ -73,6 +73,9 @@ class ExplainWorld:
     ratios: AllocationRatios = EQUAL
     may_set_host: bool = False
 
+    def tenants_with_status(self) -> Sequence[Object]:
+        return self._objects()[1]
+
     def _objects(self) -> tuple[TenantTree, list[Object]]:
         plain = [tenant(key.name, key.namespace, spec=spec) for key, spec in self.tenants.items()]
         tree = TenantTree(map(summarize, plain), root_host=ROOT_HOST, ratios=self.ratios)

@@ -122,6 +122,14 @@ async def test_a_route_is_told_the_gateway_of_its_tenant(
     assert answer["summary"].endswith(f"; {remedy}")
 
 
+async def test_an_entry_without_conditions_is_no_report() -> None:
+    kind, obj = _told("tenant-alice", {"name": "cozystack"}, None)
+    obj["status"]["parents"] = [{"parentRef": {"name": "cozystack"}, "controllerName": "c", "conditions": []}]
+    answer = json.loads(await ExplainWorld(_TENANTS, [(kind, obj)]).explain("route/tenant-alice/shop"))
+    assert answer["verdict"] == "Unknown"
+    assert answer["summary"].startswith("no controller has reported on Gateway tenant-alice/cozystack")
+
+
 async def test_the_gateway_of_a_hidden_tenant_is_not_named() -> None:
     world = ExplainWorld(
         _TENANTS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,13 @@ from tenant_apiserver.kubectl_tenant.choice import (
 )
 from tenant_apiserver.kubectl_tenant.differences import render_differences, render_notes
 from tenant_apiserver.kubectl_tenant.explanations import render_explanation, render_readers
-from tenant_apiserver.kubectl_tenant.hosts import host_rows, render_hosts
+from tenant_apiserver.kubectl_tenant.hosts import (
+    HostSources,
+    host_rows,
+    render_hidden_certificates,
+    render_hosts,
+)
+from tenant_apiserver.kubectl_tenant.lists import Listed
 from tenant_apiserver.kubectl_tenant.quotas import (
     Quotas,
     namespaces_with_quota,
@@ -61,6 +68,7 @@ QUOTAS = {
     "tenant-alice": {"status": {"used": {"limits.cpu": "2500m"}}},
     "tenant-alice-dev": {"status": {"used": {"limits.cpu": "1"}}},
 }
+_PARENT = {"name": "cozystack", "namespace": "tenant-root"}
 _SHOP, _WWW = "shop.alice.example.org", "www.alice.example.org"
 
 
@@ -68,8 +76,8 @@ def _route(name: str, namespace: str, *hostnames: str, accepted: str = "", reaso
     conditions = [{"type": "Accepted", "status": accepted, "reason": reason}] if accepted else []
     return {
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {"hostnames": list(hostnames)},
-        "status": {"parents": [{"conditions": conditions}]},
+        "spec": {"hostnames": list(hostnames), "parentRefs": [_PARENT]},
+        "status": {"parents": [{"parentRef": _PARENT, "controllerName": "c", "conditions": conditions}]},
     }
 
 
@@ -78,14 +86,38 @@ ROUTES = [
     _route("front", "tenant-bob", _SHOP, accepted="False", reason="HostnameConflict"),
     _route("new", "other", "new.example.org"),
 ]
-_LISTENER = {"name": "https-shop", "hostname": _SHOP, "certificateName": "cozystack-shop-tls"}
-GATEWAYS = [{"metadata": {"name": "cozystack", "namespace": "tenant-root"}, "status": {"listeners": [_LISTENER]}}]
+LISTENERS = [
+    {"name": "https-shop", "hostname": _SHOP, "certificateName": "cozystack-shop-tls", "ready": True},
+    {
+        "name": "https-www",
+        "hostname": _WWW,
+        "certificateName": "cozystack-www-tls",
+        "ready": False,
+        "reason": "CertificateNotReady",
+    },
+]
+GATEWAYS = [{"metadata": {"name": "cozystack", "namespace": "tenant-root"}, "status": {"listeners": LISTENERS}}]
 CERTIFICATES = [
     {
         "metadata": {"name": "cozystack-shop-tls", "namespace": "tenant-root"},
         "status": {"notAfter": "2026-02-01T00:00:00Z"},
     }
 ]
+HOSTS = HostSources(
+    tenants=TENANTS,
+    routes=[
+        *ROUTES,
+        {"metadata": {"name": "idle", "namespace": "tenant-alice"}, "spec": {"hostnames": ["idle.alice.example.org"]}},
+    ],
+    tenantgateways=Listed(items=GATEWAYS),
+    gateways=Listed(),
+    certificates=Listed(items=CERTIFICATES),
+)
+HOSTS_OF_EVE = replace(
+    HOSTS,
+    tenantgateways=Listed(namespaces={"tenant-alice"}),
+    certificates=Listed(namespaces={"tenant-alice"}),
+)
 _ALICE = {"kind": "Tenant", "namespace": "tenant-root", "name": "alice"}
 ANSWER: Object = {
     "verdict": "False",
@@ -140,7 +172,8 @@ READERS: Object = {
         ("tree-without-the-root", lambda: render_tree(TENANTS[1:], Quotas(TENANTS[1:], QUOTAS))),
         ("tree-in-colour", lambda: render_tree(TENANTS, Quotas(TENANTS, QUOTAS), colour=True)),
         ("quota", lambda: render_quota(Quotas(TENANTS, QUOTAS).rows())),
-        ("hosts", lambda: render_hosts(host_rows(TENANTS, ROUTES, GATEWAYS, CERTIFICATES, _NOW))),
+        ("hosts", lambda: render_hosts(host_rows(HOSTS, _NOW))),
+        ("hosts-hidden", lambda: render_hosts(host_rows(HOSTS_OF_EVE, _NOW))),
         ("explanation", lambda: render_explanation(ANSWER)),
         ("explanation-wide-in-colour", lambda: render_explanation(ANSWER, wide=True, colour=True)),
         ("readers", lambda: render_readers(READERS)),
@@ -276,6 +309,21 @@ def test_an_unknown_use_names_the_missing_right() -> None:
     assert text.startswith("note: USED is not known in tenant-alice and 1 more: you may not list resourcequotas there;")
     assert text.endswith("kubectl auth can-i list resourcequotas -n tenant-alice\n")
     assert render_missing_right(["tenant-carol"], ["tenant-alice"]) == ""
+
+
+def test_a_hidden_certificate_is_not_shown_as_none() -> None:
+    rows = host_rows(HOSTS_OF_EVE, _NOW)
+    assert {(each.certificate, each.hidden) for each in rows if each.tenant} == {(None, True)}
+    note = render_hidden_certificates(rows)
+    assert note.startswith("note: the certificates of 5 hostnames are not visible to you: you may not list tenantgat")
+    assert note.endswith(": kubectl tenant explain host idle.alice.example.org\n")
+    assert render_hidden_certificates(host_rows(HOSTS, _NOW)) == ""
+    named = replace(HOSTS, certificates=Listed(namespaces=frozenset()))
+    [shop, *_] = [each for each in host_rows(named, _NOW) if each.hostname == _SHOP]
+    assert (shop.certificate, shop.days, shop.hidden) == ("cozystack-shop-tls", None, True)
+    # without cert-manager there are none
+    missing = host_rows(replace(HOSTS, certificates=Listed()), _NOW)
+    assert not any(each.hidden for each in missing)
 
 
 def test_a_name_that_no_visible_tenant_has_is_an_error() -> None:
