@@ -59,7 +59,7 @@ def orphan(parent: Mapping[str, Any], namespace: str, *, detached: bool = False)
     if detached:
         message = f"the route has no parentRef: it was last attached to {what}"
     elif target.kind == "Gateway" and target.name != TENANTGATEWAY_NAME:
-        message = f"there is no {what}: the Gateway of a tenant is called {TENANTGATEWAY_NAME}; correct the parentRef"
+        message = f"there is no {what}: the Gateway of a tenant is called {TENANTGATEWAY_NAME}"
     else:
         message = f"there is no {what}: set spec.gateway of its tenant, or attach to another Gateway"
     return ParentRefVerdict(dict(parent), accepted=False, reason=ORPHANED, message=message)

@@ -157,9 +157,8 @@ def render_hidden_certificates(rows: Sequence[HostRow]) -> str:
     places = sorted({each.gateway for each in hidden})
     others = f" and {len(places) - 1} more" if len(places) > 1 else ""
     return (
-        f"note: the certificates of {len(hidden)} hostnames are {HIDDEN}: you may not list tenantgateways and "
-        f"certificates in {places[0]}{others}; the status of the tenant tells of them, too: "
-        f"kubectl tenant explain host {printable(hidden[0].hostname)}\n"
+        f"note: certificates in {places[0]}{others} are {HIDDEN}: you may not list tenantgateways or certificates there; "
+        f"the status of the tenant tells of them, too: kubectl tenant explain host {printable(hidden[0].hostname)}\n"
     )
 
 

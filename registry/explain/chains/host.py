@@ -162,7 +162,7 @@ def _missing_route(known: KnownHost) -> Fact:
         rule="A route says which backend a hostname has.",
         link=_GATEWAYS,
         message=message,
-        remedy=_create_remedy(known) + ("" if known_to_be_missing else ", unless one that you may not see has it"),
+        remedy=_create_remedy(known, alone=known_to_be_missing),
     )
 
 
@@ -173,14 +173,16 @@ def _alternatives(namespaces: Sequence[str]) -> str:
     return f"in {', '.join(others)} or {last}" if others else f"in {last}"
 
 
-def _create_remedy(known: KnownHost) -> str:
-    """Tenants' people may not create routes by default: the platform does that for the services that it publishes."""
+def _create_remedy(known: KnownHost, *, alone: bool = True) -> str:
+    """Tenants' people may not create routes by default: the platform does that for the services that it publishes.
+    Where it is not known to be `alone`, a route would lose to one that is hidden."""
     namespace, passthrough = known.tenant.namespace, is_passthrough(known.gateway, known.host)
     if known.may_create_routes:
         kind = "a TLSRoute" if passthrough else "an HTTPRoute"
         key = known.gateway.key if known.gateway is not None else None
         parent = f", whose parentRefs name Gateway {key.namespace}/{key.name}" if key is not None else ""
-        return f"create {kind} with this hostname in {namespace}{parent}"
+        hidden = "" if alone else ", unless a route that you may not see has it"
+        return f"create {kind} with this hostname in {namespace}{parent}{hidden}"
     return (
         f"ask a platform administrator for the right to create {'tlsroutes' if passthrough else 'httproutes'} in "
         f"{namespace}, which the ClusterRole {TENANT_ROUTES} has (docs/delegation.md)"

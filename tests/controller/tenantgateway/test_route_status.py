@@ -254,9 +254,7 @@ def test_an_orphan_keeps_its_parent() -> None:
 def test_an_orphan_of_another_name_is_told_what_the_gateway_of_a_tenant_is_called() -> None:
     """A tenant whose spec.gateway is set already would look in vain for what is missing."""
     message = orphan({**PARENT, "name": "gateway"}, "tenant-a").message
-    assert message == (
-        "there is no Gateway tenant-foo/gateway: the Gateway of a tenant is called cozystack; correct the parentRef"
-    )
+    assert message == "there is no Gateway tenant-foo/gateway: the Gateway of a tenant is called cozystack"
 
 
 def test_the_last_parent_of_a_route_without_parents_is_kept() -> None:

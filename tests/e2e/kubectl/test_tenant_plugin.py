@@ -70,6 +70,10 @@ def test_each_command_answers_about_a_tenant(
     assert "→ " in output("explain", "host", f"shop.{domain}")
     assert f"cozy:tenant-self:{tenant}" in output("who-can-see", tenant, "-n", ROOT)
     assert f"{ROOT}/{tenant}   requests.cpu   4" in output("quota", tenant)
+    user = ("explain", "user", unique, "--tenant", tenant)
+    assert output(*user).startswith(f"? by name alone, {unique} may not get tenant {ROOT}/{tenant}")
+    member = output(*user, "--group", "others", "--group", f"tenant-{tenant}-view")
+    assert member.startswith(f"✓ {unique} may see tenant {ROOT}/{tenant}")
     assert "about: tenant" in output("explain", "tenant", tenant, "-o", "yaml")
     assert output("hosts")
     # a person of the tenant sees it as the top of a tree

@@ -80,7 +80,7 @@ async def test_a_route_that_may_be_hidden_is_not_known_to_be_missing() -> None:
     answer = await _ask(_INNER, ExplainWorld(_TENANTS, [_gateway(), _CLASH], authorizer=_OF_DEV), _DEV)
     assert answer["verdict"] == "Unknown"
     assert answer["summary"].startswith(f"no route that you may see has the hostname {_INNER}; create an HTTPRoute")
-    assert answer["summary"].endswith(", unless one that you may not see has it")
+    assert answer["summary"].endswith(", unless a route that you may not see has it")
     complete = await _ask(_INNER, ExplainWorld(_TENANTS, [_gateway()]), _DEV)
     assert complete["verdict"] == "False"
     assert complete["summary"].startswith(f"no route in tenant-alice-dev or tenant-alice has the hostname {_INNER};")

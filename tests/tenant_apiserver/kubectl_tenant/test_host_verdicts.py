@@ -10,7 +10,8 @@ import pytest
 
 from apiserver.meta.resource import Key, Object
 from registry.tenantgateway.types import TENANTGATEWAYS
-from tenant_apiserver.kubectl_tenant.hosts import HostSources, Listed, host_rows
+from tenant_apiserver.kubectl_tenant.hosts import HostSources, host_rows
+from tenant_apiserver.kubectl_tenant.lists import Listed
 from tests.registry.explain.explain_world import ALICE, Everything, ExplainWorld, condition, route, tenantgateway
 from tests.registry.explain.route_kinds import HTTPROUTES
 
