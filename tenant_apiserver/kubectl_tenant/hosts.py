@@ -22,7 +22,7 @@ HIDDEN = "not visible to you"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSources:
-    """What the user may list for the table of hostnames."""
+    """The objects that the user may list, for the table of hostnames."""
 
     tenants: Sequence[Object]
     routes: Sequence[Object]
@@ -157,8 +157,9 @@ def render_hidden_certificates(rows: Sequence[HostRow]) -> str:
     places = sorted({each.gateway for each in hidden})
     others = f" and {len(places) - 1} more" if len(places) > 1 else ""
     return (
-        f"note: certificates in {places[0]}{others} are {HIDDEN}: you may not list tenantgateways or certificates there; "
-        f"the status of the tenant tells of them, too: kubectl tenant explain host {printable(hidden[0].hostname)}\n"
+        f"note: certificates in {places[0]}{others} are {HIDDEN}: you may not list tenantgateways or certificates "
+        "there; the status of the tenant tells of them, too: "
+        f"kubectl tenant explain host {printable(hidden[0].hostname)}\n"
     )
 
 

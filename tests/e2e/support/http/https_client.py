@@ -185,7 +185,7 @@ def _frames(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
 
 
 def _target(path: str, query: Mapping[str, object] | None) -> str:
-    return f"{path}?{urlencode(query)}" if query else path
+    return f"{path}?{urlencode(query, doseq=True)}" if query else path
 
 
 def _encode(body: Body) -> bytes | None:
