@@ -156,10 +156,12 @@ def add_checks(process: Process, informers: Sequence[Informer]) -> None:
         if missing:
             raise RuntimeError(f"informers not synced: {', '.join(missing)}")
 
-    def cluster_reached() -> None:
+    def cluster_reached() -> str:
         # only the first contact counts: later outages leave the server ready, as the cache still serves (WIRE-I24)
         if not any(informer.synced.is_set() for informer in informers):
             raise RuntimeError("the cluster has not been reached yet")
+        lost = sorted({informer.resource.plural for informer in informers if informer.cluster_lost})
+        return f"no answer at present about {', '.join(lost)}" if lost else ""
 
     health.add("informer-sync", synced, endpoints=READINESS)
     health.add("cluster", cluster_reached, endpoints=READINESS, former_name="host")

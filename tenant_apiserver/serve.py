@@ -74,7 +74,7 @@ from tenant_apiserver.process import (
     tenant_groups,
 )
 from tenant_apiserver.start_log import StartLog
-from tenant_apiserver.state_metrics import export_state
+from tenant_apiserver.state_metrics import export_state, export_tenants
 from tenant_apiserver.wiring.applications.api import ApplicationApi, ApplicationApiConfig, release_defaults
 from tenant_apiserver.wiring.claims import Replica
 from tenant_apiserver.wiring.cluster_admission import ClusterAdmission
@@ -272,7 +272,8 @@ class _Server:
         )
         informers = (*self._tenants.informers, *self._admission.informers, self._configmap)
         add_checks(process, informers)
-        export_state(process, tls, self._tenants, informers)
+        export_state(process, tls, informers)
+        export_tenants(process, self._tenants)
         add_config_check(process, self._settings_file)
         add_package_check(process, self._sources)
         add_publishing_check(process, self._controllers.publishing)

@@ -25,16 +25,20 @@ from tenant_apiserver.process import Process
 from tenant_apiserver.wiring.tenant_api import TenantApi
 
 
-def export_state(process: Process, tls: ServerTls, tenants: TenantApi, informers: Sequence[Informer]) -> None:
-    """Adds the metrics to those of the process. Called before the cache of `tenants` has objects."""
-    counts = TenantCounts(tenants.cache)
+def export_state(process: Process, tls: ServerTls, informers: Sequence[Informer]) -> None:
+    """Adds the metrics of checks, the certificate and informers to those of the process."""
     StateCollector(
         process.metrics.registry,
         health=process.health,
         certificate=lambda: tls.certificate,
-        tenants=counts,
         informers=informers,
-        failures=tenants.release_events.failures,
+    )
+
+
+def export_tenants(process: Process, tenants: TenantApi) -> None:
+    """Adds the metrics of Tenants. Called before their cache has objects."""
+    TenantCollector(
+        process.metrics.registry, tenants=TenantCounts(tenants.cache), failures=tenants.release_events.failures
     )
 
 
@@ -72,7 +76,7 @@ def _ready(obj: CachedObject) -> tuple[str, str]:
 
 
 class StateCollector(Collector):
-    """Everything is read when the metrics are. `certificate` returns PEM; `failures` are counts by handler."""
+    """Everything is read when the metrics are. `certificate` returns PEM."""
 
     def __init__(
         self,
@@ -80,25 +84,19 @@ class StateCollector(Collector):
         *,
         health: HealthChecks,
         certificate: Callable[[], bytes],
-        tenants: TenantCounts,
         informers: Sequence[Informer],
-        failures: Mapping[str, int],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._health = health
         self._certificate = certificate
-        self._tenants = tenants
         self._informers = informers
-        self._failures = failures
         self._clock = clock
         registry.register(self)
 
     def collect(self) -> Iterator[Metric]:
         yield self._healthchecks()
         yield self._expiry()
-        yield self._conditions()
         yield self._ages()
-        yield self._failed_handlers()
 
     def _healthchecks(self) -> GaugeMetricFamily:
         found = GaugeMetricFamily(
@@ -117,16 +115,6 @@ class StateCollector(Collector):
             value=expiry(self._certificate()).timestamp(),
         )
 
-    def _conditions(self) -> GaugeMetricFamily:
-        found = GaugeMetricFamily(
-            "tenant_apiserver_tenants",
-            "Tenants, by status and reason of their condition Ready.",
-            labels=["status", "reason"],
-        )
-        for status, reason, count in self._tenants:
-            found.add_metric([status, reason], count)
-        return found
-
     def _ages(self) -> GaugeMetricFamily:
         """A cluster sends a bookmark each minute where nothing changes."""
         found = GaugeMetricFamily(
@@ -141,6 +129,29 @@ class StateCollector(Collector):
                 ages[resource] = max(now - each.heard_at, ages.get(resource, 0.0))
         for resource, age in ages.items():
             found.add_metric([resource], age)
+        return found
+
+
+class TenantCollector(Collector):
+    """Everything is read when the metrics are. `failures` are counts by handler."""
+
+    def __init__(self, registry: CollectorRegistry, *, tenants: TenantCounts, failures: Mapping[str, int]) -> None:
+        self._tenants = tenants
+        self._failures = failures
+        registry.register(self)
+
+    def collect(self) -> Iterator[Metric]:
+        yield self._conditions()
+        yield self._failed_handlers()
+
+    def _conditions(self) -> GaugeMetricFamily:
+        found = GaugeMetricFamily(
+            "tenant_apiserver_tenants",
+            "Tenants, by status and reason of their condition Ready.",
+            labels=["status", "reason"],
+        )
+        for status, reason, count in self._tenants:
+            found.add_metric([status, reason], count)
         return found
 
     def _failed_handlers(self) -> CounterMetricFamily:

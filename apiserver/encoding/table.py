@@ -21,12 +21,26 @@ _STEPS = (
     (8 * _YEAR, _DAY),
     (inf, _YEAR),
 )
+# with the descriptions that metav1.ObjectMeta has
 NAME = Column(
     "Name",
     format="name",
-    description="Name must be unique within a namespace; it cannot be changed.",
+    description=(
+        "Name must be unique within a namespace. Is required when creating resources, although some resources may "
+        "allow a client to request the generation of an appropriate name automatically. Name is primarily intended for "
+        "creation idempotence and configuration definition. Cannot be updated. More info: "
+        "https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
+    ),
 )
-_AGE = Column("Age", description="The time since the object was created.")
+_AGE = Column(
+    "Age",
+    description=(
+        "CreationTimestamp is a timestamp representing the server time when this object was created. It is not "
+        "guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It "
+        "is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More "
+        "info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
+    ),
+)
 
 
 def columns_of(resource: Resource) -> Sequence[Column]:

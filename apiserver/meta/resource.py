@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from apiserver.meta.protobuf_message import MessageDescriptor
+
+METADATA_FIELDS: Final = ("metadata.name", "metadata.namespace")
 
 Object = dict[str, Any]
 """A Kubernetes object as a JSON value."""
@@ -109,7 +111,7 @@ class Resource:
     `columns` are between Name and Age in a Table, those with a priority after Age; with `replaces_default_columns`
     the Table has no other columns. `cells` returns their values for an object, in the same order.
     `protobuf` describes Kubernetes' protobuf encoding of the kind; without it protobuf bodies are rejected (WIRE-E18).
-    `selectable_fields` can be used in field selectors besides metadata.name and metadata.namespace (WIRE-D57).
+    `selectable_fields` can be used in field selectors besides `metadata_fields` (WIRE-D57).
     `get_parameters` are the query parameters of `get` besides Kubernetes' own, each with its description.
     `strategic_merge` enables strategic merge patches, directed by the hints in the schemas (WIRE-D81).
     """
@@ -136,6 +138,7 @@ class Resource:
     default: Callable[[Object], None] = do_nothing
     protobuf: MessageDescriptor | None = None
     selectable_fields: Mapping[str, FieldValue] = field(default_factory=dict)
+    metadata_fields: tuple[str, ...] = METADATA_FIELDS
     get_parameters: Mapping[str, str] = field(default_factory=dict)
     strategic_merge: bool = False
 
@@ -150,6 +153,11 @@ class Resource:
     @property
     def list_kind(self) -> str:
         return self.list_kind_name or f"{self.kind}List"
+
+    @cached_property
+    def field_labels(self) -> tuple[str, ...]:
+        """The fields of field selectors."""
+        return (*self.metadata_fields, *self.selectable_fields)
 
     @cached_property
     def group_resource(self) -> GroupResource:

@@ -11,10 +11,9 @@ from typing import Final, Protocol, TypeVar
 
 from apiserver.meta.errors import BadRequest
 from apiserver.meta.label_validation import label_value_errors, qualified_name_errors
+from apiserver.meta.resource import METADATA_FIELDS
 
-NAME = "metadata.name"
-NAMESPACE = "metadata.namespace"
-METADATA_FIELDS = (NAME, NAMESPACE)
+NAME, NAMESPACE = METADATA_FIELDS
 
 MAX_SELECTOR_LENGTH: Final = 16 * 1024
 """The characters of a selector in a request: a thousand names in one `in`."""

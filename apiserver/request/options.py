@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
-from apiserver.meta.resource import GroupKind, Object
+from apiserver.meta.resource import METADATA_FIELDS, GroupKind, Object
 from apiserver.meta.selectors import (
-    METADATA_FIELDS,
     NAME,
     FieldSelector,
     LabelSelector,
@@ -102,11 +101,25 @@ def parse_get_options(query: Query) -> int:
     return parse_resource_version(query) or 0
 
 
-def parse_list_options(query: Query, info: RequestInfo, selectable_fields: Iterable[str] = ()) -> ListOptions:
-    """Parses the options of a list. `selectable_fields` can be used in field selectors besides those of metadata.
+def parse_list_options(query: Query, info: RequestInfo, field_labels: Collection[str] = METADATA_FIELDS) -> ListOptions:
+    """Parses the options of a list. `field_labels` can be used in field selectors.
 
     Raises BadRequest (WIRE-D54, WIRE-D56 to WIRE-D58, WIRE-D64), Invalid (WIRE-D55).
     """
+    limit, version = check_list_query(query)
+    return ListOptions(
+        label_selector=label_selector(query),
+        field_selector=_field_selector(query, info, field_labels),
+        resource_version=version,
+        resource_version_match=query.get("resourceVersionMatch"),
+        limit=limit,
+        continue_token=query.get("continue"),
+    )
+
+
+def check_list_query(query: Query) -> tuple[int, int | None]:
+    """The checks of a list but for its selectors. Returns its limit, 0 for none, and its resourceVersion. Raises as
+    `parse_list_options`."""
     limit = parse_int64(query, "limit") or 0
     # ignored by lists, but still validated (WIRE-D54)
     parse_int64(query, "timeoutSeconds")
@@ -115,30 +128,32 @@ def parse_list_options(query: Query, info: RequestInfo, selectable_fields: Itera
     version = parse_resource_version(query)
     if token and version:
         raise errors.BadRequest("specifying resource version is not allowed when using continue")
-    return ListOptions(
-        label_selector=label_selector(query),
-        field_selector=_field_selector(query, info, selectable_fields),
-        resource_version=version,
-        resource_version_match=match,
-        limit=max(limit, 0),
-        continue_token=token,
-    )
+    return max(limit, 0), version
 
 
-def parse_watch_options(query: Query, info: RequestInfo, selectable_fields: Iterable[str] = ()) -> WatchOptions:
+def parse_watch_options(
+    query: Query, info: RequestInfo, field_labels: Collection[str] = METADATA_FIELDS
+) -> WatchOptions:
     """Parses the options of a watch. Raises BadRequest (WIRE-D54, WIRE-D56 to WIRE-D58, WIRE-D64), Invalid
     (WIRE-D55)."""
-    timeout = parse_int64(query, "timeoutSeconds") or 0
-    send_initial_events = query.flag("sendInitialEvents")
-    _raise_if_invalid("ListOptions", _watch_problems(query, send_initial_events))
+    timeout, send_initial_events = check_watch_query(query)
     return WatchOptions(
         label_selector=label_selector(query),
-        field_selector=_field_selector(query, info, selectable_fields),
+        field_selector=_field_selector(query, info, field_labels),
         resource_version=parse_resource_version(query),
         send_initial_events=send_initial_events,
         allow_bookmarks=bool(query.flag("allowWatchBookmarks")),
         timeout_seconds=timeout if timeout > 0 else None,
     )
+
+
+def check_watch_query(query: Query) -> tuple[int, bool | None]:
+    """The checks of a watch but for its version and selectors. Returns timeoutSeconds, 0 for none, and
+    sendInitialEvents. Raises as `parse_watch_options`."""
+    timeout = parse_int64(query, "timeoutSeconds") or 0
+    send_initial_events = query.flag("sendInitialEvents")
+    _raise_if_invalid("ListOptions", _watch_problems(query, send_initial_events))
+    return timeout, send_initial_events
 
 
 def parse_create_options(query: Query, user_agent: str) -> WriteOptions:
@@ -228,10 +243,10 @@ def _watch_problems(query: Query, send_initial_events: bool | None) -> list[Fiel
     return problems
 
 
-def _field_selector(query: Query, info: RequestInfo, selectable_fields: Iterable[str]) -> FieldSelector:
+def _field_selector(query: Query, info: RequestInfo, field_labels: Collection[str]) -> FieldSelector:
     """Parses the field selector and adds the name in the path as a requirement (WIRE-D58, WIRE-F28)."""
     selector = field_selector(query)
-    check_supported(selector, (*METADATA_FIELDS, *selectable_fields))
+    check_supported(selector, field_labels)
     if info.collection_path:
         return selector
     if selector.empty:

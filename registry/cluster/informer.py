@@ -109,6 +109,11 @@ class Informer:
         return self._cluster_error is None
 
     @property
+    def cluster_lost(self) -> bool:
+        """True if the cluster did not answer the last call, or could not serve it."""
+        return self._cluster_error is not None and self._cluster_error.code >= 500
+
+    @property
     def resource_version(self) -> int:
         """The version up to which all events were processed, 0 before the first list and when a new one is needed."""
         return self._rv

@@ -60,14 +60,14 @@ def to_tenant_namespace(namespace: Object) -> Object:
 
 
 def to_visible_namespace(namespace: Object) -> Object:
-    """The Namespace of a tenant as lists show it to people who may see it: what a TenantNamespace shows of it, and its
-    phase. Annotations can hold what only administrators should read."""
+    """The Namespace of a tenant as lists show it to people who may see it: what a TenantNamespace shows of it, its spec
+    and its phase. Annotations can hold what only administrators should read."""
     metadata = namespace["metadata"]
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {field: metadata[field] for field in _SHOWN if metadata.get(field)},
-        "spec": {},
+        "spec": namespace.get("spec") or {},
         "status": {"phase": (namespace.get("status") or {}).get("phase", "")},
     }
 
@@ -118,12 +118,16 @@ def visible_namespace_resource() -> Resource:
         namespaced=False,
         short_names=("ns",),
         properties={
-            "spec": {"type": "object"},
+            "spec": {
+                "type": "object",
+                "properties": {"finalizers": {"type": "array", "items": {"type": "string"}}},
+            },
             "status": {"type": "object", "properties": {"phase": {"type": "string"}}},
         },
         columns=(Column("Status", description="The status of the namespace"),),
         cells=lambda obj: ((obj.get("status") or {}).get("phase", ""),),
         selectable_fields=fields_at("status.phase"),
+        metadata_fields=("metadata.name",),
     )
 
 

@@ -29,7 +29,9 @@ from tenant_apiserver.process import Process
 from tenant_apiserver.proxy.forward import Forwarder, OwnAnswer
 from tenant_apiserver.proxy.identity import RefusePrivileged
 from tenant_apiserver.proxy.impersonation_refusal import ImpersonationRefusals
+from tenant_apiserver.proxy.known_resources import KnownResources
 from tenant_apiserver.proxy.own_paths import OwnPaths
+from tenant_apiserver.proxy.shutdown import RefuseNewWatches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,7 @@ class ProxyParts:
 
 def proxy_application(parts: ProxyParts, options: ProxyOptions) -> web.Application:
     """The application that forwards every request but those below /proxy."""
-    metrics = parts.process.metrics
+    metrics, stages, known = parts.process.metrics, parts.process.stages, KnownResources()
     audit = Audit(parts.audit, metrics) if parts.audit is not None else None
     authentication = Authentication(
         parts.authenticator,
@@ -59,11 +61,11 @@ def proxy_application(parts: ProxyParts, options: ProxyOptions) -> web.Applicati
     privileged = RefusePrivileged(parts.own_account, allow_groups=options.allow_privileged_groups)
     filters: list[Filter] = [
         AccessLog(),
-        # names of resources come from the client: those of other servers are not recorded
-        RequestMetrics(metrics, lambda info: False),
+        RequestMetrics(metrics, known.has),
         ResponseHeaders(),
         ErrorResponses(),
         RequestDeadline(),
+        RefuseNewWatches(stages.draining),
         authentication,
         *([audit] if audit is not None else []),
         OwnPaths(parts.process, parts.authorizer),
@@ -78,7 +80,8 @@ def proxy_application(parts: ProxyParts, options: ProxyOptions) -> web.Applicati
             connection=connection_of,
         ),
     ]
-    return route_everything(compose(filters, Forwarder(parts.upstream, parts.own_answer, parts.refusals)))
+    forwarder = Forwarder(parts.upstream, parts.own_answer, parts.refusals, known=known, shutdown=stages.shutdown)
+    return route_everything(compose(filters, forwarder))
 
 
 async def _refuse_anonymous(context: RequestContext, next: Handler) -> web.StreamResponse:

@@ -44,6 +44,10 @@ class ClaimedVolumes:
         self._endpoint = own_endpoint(storage, process, authorizer)
 
     @property
+    def informers(self) -> tuple[Informer, ...]:
+        return (self._informer,)
+
+    @property
     def tasks(self) -> Mapping[str, Task]:
         """Volumes are listed after the RBAC objects that decide who sees them."""
         return {"informer-persistentvolumes": partial(run_after_listed, self._rbac_informers, self._informer)}

@@ -16,6 +16,10 @@ class ClusterClientCa:
         self._informer = Informer(cluster, CONFIGMAPS, namespace=NAMESPACE, field_selector=f"metadata.name={NAME}")
         self._informer.add_handler(delegation)
 
+    @property
+    def informers(self) -> tuple[Informer, ...]:
+        return (self._informer,)
+
     async def run(self) -> None:
         await self._informer.run()
 

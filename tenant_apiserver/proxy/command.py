@@ -65,6 +65,7 @@ from tenant_apiserver.proxy.own_rights import (
 )
 from tenant_apiserver.proxy.selected_lists import SelectedLists
 from tenant_apiserver.proxy.socket_token import SocketTokenAuthenticator
+from tenant_apiserver.state_metrics import export_state
 from tenant_apiserver.wiring.visibility import RbacSources, rbac_sources
 
 _logger = logging.getLogger("tenant_apiserver")
@@ -149,6 +150,11 @@ class _ProxyServer:
         audit = open_audit_log(self._options.audit_log_path, process.metrics)
         app, peers = self._application(audit)
         add_checks(process, informers)
+        others = (
+            *(self._volumes.informers if self._volumes else ()),
+            *(self._client_ca.informers if self._client_ca else ()),
+        )
+        export_state(process, tls, (*informers, *others))
         self._add_own_checks()
         tasks: dict[str, Task] = {
             **self._namespaces.tasks,
@@ -224,11 +230,12 @@ class _ProxyServer:
         return telling_refusal(counted, what, self._rights.refused)
 
     def _merged_kinds(self, rbac: RbacSources) -> Sequence[OwnKind]:
-        answers = MergedAnswers(self._upstream, self._refusals, rbac.history)
+        shutdown = self._process.stages.shutdown
+        answers = MergedAnswers(self._upstream, self._refusals, rbac.history, shutdown=shutdown)
         config, most = self._options.config, self._options.max_namespaces
         return (
             NamespacedLists(answers, rbac, config.namespaced_kinds, max_namespaces=most),
-            SelectedLists(self._upstream, config.selected),
+            SelectedLists(self._upstream, config.selected, shutdown=shutdown),
             NamedLists(answers, rbac, config.cluster_kinds),
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
@@ -16,6 +17,7 @@ from registry.cluster.upstream import UpstreamClient
 from tenant_apiserver.proxy.headers import forwarded_headers, requested_upgrade
 from tenant_apiserver.proxy.identity import impersonation_headers
 from tenant_apiserver.proxy.impersonation_refusal import ImpersonationRefusals
+from tenant_apiserver.proxy.known_resources import KnownResources
 from tenant_apiserver.proxy.relay import SMALL, relay
 from tenant_apiserver.proxy.upgrade import switch_protocols
 
@@ -31,10 +33,21 @@ class Forwarder:
     """The handler of every request. The cluster is always asked first, as the caller: what it allows is relayed
     untouched. A LIST or WATCH that it refuses is answered by the handler that `own_answer` returns."""
 
-    def __init__(self, upstream: UpstreamClient, own_answer: OwnAnswer, refusals: ImpersonationRefusals) -> None:
+    def __init__(
+        self,
+        upstream: UpstreamClient,
+        own_answer: OwnAnswer,
+        refusals: ImpersonationRefusals,
+        *,
+        known: KnownResources,
+        shutdown: asyncio.Event,
+    ) -> None:
+        """`known` learns the resources of the cluster. Forwarded watches end when `shutdown` is set."""
         self._upstream = upstream
         self._own_answer = own_answer
         self._refusals = refusals
+        self._known = known
+        self._shutdown = shutdown
 
     async def __call__(self, context: RequestContext) -> web.StreamResponse:
         """Raises BadRequest for a target that cannot be forwarded, ServiceUnavailable if the cluster is gone or does
@@ -44,7 +57,9 @@ class Forwarder:
             raise BadRequest("the target of the request leads out of the cluster's path")
         if protocol := requested_upgrade(context.http.headers):
             headers["Connection"], headers["Upgrade"] = "Upgrade", protocol
-            return await switch_protocols(context, self._upstream, self._refusals, target, headers)
+            switched = await switch_protocols(context, self._upstream, self._refusals, target, headers)
+            self._known.learn(context.info, switched.status)
+            return switched
         if context.http.method in _BODILESS and not context.http.body_exists:
             return await self._forward(context, target, headers, body=None, attempts=2)
         return await self._forward(context, target, headers, body=context.http.content.iter_any(), attempts=1)
@@ -63,10 +78,11 @@ class Forwarder:
         try:
             for _ in range(attempts):
                 async with self._upstream.forward(context.http.method, target, headers, body) as response:
+                    self._known.learn(context.info, response.status)
                     if not _rejects_credentials(context, response):
                         handler = await self._handler_instead(context, response)
                         if handler is None:
-                            return await relay(context, response)
+                            return await relay(context, response, shutdown=self._shutdown)
                         # the connection is free for others before the answer, which may be a watch, begins
                         break
                 await self._renew_credentials()
@@ -74,7 +90,9 @@ class Forwarder:
                 raise _unavailable("it does not accept the credentials of the proxy")
         except ClusterUnreachable as error:
             raise _unavailable("it does not answer") from error
-        return await handler(context)
+        answer = await handler(context)
+        self._known.learn(context.info, answer.status)
+        return answer
 
     async def _handler_instead(self, context: RequestContext, response: ClientResponse) -> Handler | None:
         """The handler of a request that the cluster refuses to the caller, None if its response is to be relayed.

@@ -5,6 +5,7 @@ These are the only ones that the proxy requests with its own rights, which an ov
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import Final
@@ -42,8 +43,9 @@ _REJECTED: Final = frozenset({401, 403})
 class SelectedLists:
     """An OwnKind of the kinds with a selector. Of several selectors for a user the first one holds."""
 
-    def __init__(self, upstream: UpstreamClient, kinds: Sequence[SelectedKind]) -> None:
+    def __init__(self, upstream: UpstreamClient, kinds: Sequence[SelectedKind], *, shutdown: asyncio.Event) -> None:
         self._upstream = upstream
+        self._shutdown = shutdown
         self._kinds = tuple(kinds)
 
     async def handler(self, context: RequestContext) -> Handler | None:
@@ -60,7 +62,7 @@ class SelectedLists:
         try:
             async with self._upstream.forward("GET", target, headers, None) as response:
                 if response.status not in _REJECTED:
-                    return await relay(context, response)
+                    return await relay(context, response, shutdown=self._shutdown)
                 await self._upstream.renew_credentials()
         except ClusterUnreachable as error:
             raise ServiceUnavailable("the cluster is unavailable: it does not answer", retry_after=1) from error

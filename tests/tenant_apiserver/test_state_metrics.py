@@ -14,7 +14,7 @@ from apiserver.tls import certificates
 from registry.cluster.informer import Informer
 from registry.cluster.interface import HELMRELEASES
 from registry.tenant.types import tenant_resource
-from tenant_apiserver.state_metrics import StateCollector, TenantCounts
+from tenant_apiserver.state_metrics import StateCollector, TenantCollector, TenantCounts
 from tests.apiserver.server.test_healthz import get
 from tests.fake_cluster import FakeCluster
 
@@ -59,11 +59,10 @@ class Scrape:
             registry,
             health=health,
             certificate=lambda: CERTIFICATE,
-            tenants=counts,
             informers=informers,
-            failures=failures,
             clock=lambda: now,
         )
+        TenantCollector(registry, tenants=counts, failures=failures)
 
     def samples(self, name: str) -> set[str]:
         """The samples of a metric without its name."""

@@ -13,29 +13,32 @@ from apiserver.request.request_info import RequestInfo
 
 
 class RequestMetrics:
-    """`served` returns whether the request's resource exists; the names of other resources are not recorded."""
+    """`served` returns whether the request's resource exists; the names of other resources are not recorded. It is
+    asked when the request has ended, and for a watch or stream also when it begins."""
 
     def __init__(self, metrics: Metrics, served: Callable[[RequestInfo], bool]) -> None:
         self._metrics = metrics
         self._served = served
 
     async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
-        info = context.info
-        labels = request_labels(context, served=info.is_resource and self._served(info))
-        if info.is_long_running:
-            with self._metrics.longrunning(labels).track_inprogress():
-                return await self._observe(context, next, labels)
-        return await self._observe(context, next, labels)
+        if context.info.is_long_running:
+            with self._metrics.longrunning(self._labels(context)).track_inprogress():
+                return await self._observe(context, next)
+        return await self._observe(context, next)
 
-    async def _observe(self, context: RequestContext, next: Handler, labels: tuple[str, ...]) -> web.StreamResponse:
+    async def _observe(self, context: RequestContext, next: Handler) -> web.StreamResponse:
         try:
             response = await next(context)
         except ConnectionError:
-            self._metrics.request_aborted(labels)
+            self._metrics.request_aborted(self._labels(context))
             raise
         size = response.content_length if isinstance(response, web.Response) else None
         seconds = time.monotonic() - context.received_at
         self._metrics.observe_request(
-            labels, response.status, seconds, size=size, webhook_seconds=context.webhook_seconds
+            self._labels(context), response.status, seconds, size=size, webhook_seconds=context.webhook_seconds
         )
         return response
+
+    def _labels(self, context: RequestContext) -> tuple[str, ...]:
+        info = context.info
+        return request_labels(context, served=info.is_resource and self._served(info))

@@ -34,7 +34,7 @@ async def delete(context: RequestContext, scope: RequestScope) -> web.StreamResp
 async def delete_collection(context: RequestContext, scope: RequestScope) -> web.StreamResponse:
     storage = cast(rest.CollectionDeleter, scope.storage)
     negotiate(context.http.headers.get("Accept", ""))
-    listing = parse_list_options(context.query, context.info, scope.resource.selectable_fields)
+    listing = parse_list_options(context.query, context.info, scope.resource.field_labels)
     options = await _delete_options(context, scope.resource)
     validate = scope.validate(context, "DELETE", _delete_options_document(options))
     items, version = await storage.delete_collection(context, scope.namespace(context), listing, options, validate)

@@ -18,6 +18,6 @@ async def list_objects(context: RequestContext, storage: rest.Lister) -> web.Str
     info, resource = context.info, cast(rest.Storage, storage).resource
     media = negotiate(context.http.headers.get("Accept", ""))
     view = list_view_of(resource, media, context.query.get("includeObject"))
-    options = parse_list_options(context.query, info, resource.selectable_fields)
+    options = parse_list_options(context.query, info, resource.field_labels)
     page = await storage.list(context, info.namespace if resource.namespaced else "", options)
     return list_response(context, view, page, media=media)

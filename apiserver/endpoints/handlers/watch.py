@@ -39,7 +39,7 @@ async def watch(
     info, resource = context.info, cast(rest.Storage, storage).resource
     media = negotiate(context.http.headers.get("Accept", ""), watch=True)
     view = view_of(resource, media, context.query.get("includeObject"))
-    options = parse_watch_options(context.query, info, resource.selectable_fields)
+    options = parse_watch_options(context.query, info, resource.field_labels)
     response = _response(context, media.content_type)
     try:
         changes = await storage.watch(context, info.namespace if resource.namespaced else "", options)

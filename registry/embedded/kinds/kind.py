@@ -9,7 +9,16 @@ from typing import Protocol
 from apiserver.encoding.table import NAME
 from apiserver.meta.errors import FieldError
 from apiserver.meta.object_meta import dns1123_subdomain_errors
-from apiserver.meta.resource import Column, FieldValue, GroupResource, Object, Resource, Schema, no_cells
+from apiserver.meta.resource import (
+    METADATA_FIELDS,
+    Column,
+    FieldValue,
+    GroupResource,
+    Object,
+    Resource,
+    Schema,
+    no_cells,
+)
 from apiserver.schema.pruning_and_defaulting import schema_errors
 from registry.embedded.kinds.protobuf import message_descriptor_of
 from registry.generic.deletion import Finalization, MetadataFinalizers
@@ -79,7 +88,7 @@ class Kind:
 
     With `status` there is a subresource of that name, and `initial_status` is the status of a new object.
     `generation` counts changes of everything but metadata and status.
-    `selectable_fields` are the fields that field selectors support.
+    `selectable_fields` and `metadata_fields` are the fields that field selectors support.
     `subresource_fields` change only through a subresource of their own, not with an update of the object.
     """
 
@@ -99,6 +108,7 @@ class Kind:
     subresource_fields: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
     selectable_fields: Mapping[str, FieldValue] = field(default_factory=dict)
+    metadata_fields: tuple[str, ...] = METADATA_FIELDS
     columns: tuple[Column, ...] = ()
     cells: Callable[[Object], Sequence[object]] = no_cells
     replaces_default_columns: bool = False
@@ -145,5 +155,6 @@ class Kind:
             replaces_default_columns=self.replaces_default_columns,
             protobuf=message_descriptor_of(self.group, version, self.kind),
             selectable_fields=self.selectable_fields,
+            metadata_fields=self.metadata_fields,
             strategic_merge=True,
         )

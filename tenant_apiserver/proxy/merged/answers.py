@@ -13,12 +13,13 @@ from aiohttp import HttpVersion11, web
 
 from apiserver.authorization.authorizer import AccessDenied, request_attributes
 from apiserver.encoding.encoded_object import to_json
-from apiserver.encoding.negotiation import JSON
+from apiserver.encoding.negotiation import JSON, YAML
 from apiserver.endpoints.handlers.watch_frames import error_frame
 from apiserver.endpoints.responsewriters import json_response
 from apiserver.meta.errors import Expired
 from apiserver.meta.resource import Object
 from apiserver.request.context import RequestContext, User
+from apiserver.request.options import check_list_query
 from apiserver.request.query_numbers import parse_resource_version
 from apiserver.request.request_info import RequestInfo
 from apiserver.storage.visibility import Visibility, VisibleObjects
@@ -43,6 +44,8 @@ from tenant_apiserver.proxy.merged.watch_of_parts import (
     WatchQuery,
     parse_watch_query,
 )
+from tenant_apiserver.proxy.merged.yaml_list import yaml_response
+from tenant_apiserver.proxy.shutdown import calling_at
 
 # items, whose encoding takes about a millisecond
 _MANY: Final = 100
@@ -71,9 +74,18 @@ class Partition(Protocol):
 class MergedAnswers:
     """The handlers of merged lists and watches, and the memory of what clients have."""
 
-    def __init__(self, upstream: UpstreamClient, refusals: ImpersonationRefusals, history: RbacHistory) -> None:
+    def __init__(
+        self,
+        upstream: UpstreamClient,
+        refusals: ImpersonationRefusals,
+        history: RbacHistory,
+        *,
+        shutdown: asyncio.Event,
+    ) -> None:
+        """Watches end when `shutdown` is set."""
         self._upstream = upstream
         self._refusals = refusals
+        self._shutdown = shutdown
         self._history = history
         self._changes = ChangeTimes(history)
         self._positions = Positions()
@@ -94,6 +106,7 @@ class MergedAnswers:
     async def list_names(self, context: RequestContext, partition: Partition) -> web.StreamResponse:
         """The cluster-scoped objects that the caller may get by name. Raises as `list`."""
         requests = CallerRequests(self._upstream, self._refusals, context)
+        check_list_query(context.query)
         visibility = await partition.visibility(context.user, context.info)
         now, names = time.monotonic(), sorted(partition.names(visibility.visible) or ())
         found = await list_of_names(context, requests, names, self._current_version)
@@ -122,6 +135,8 @@ class MergedAnswers:
         if version.isdecimal():
             position = Position(since, int(version), told, form_of_list(document))
             self._positions.remember(_client(context, requests.media.transform), version, position)
+        if requests.media.type == YAML:
+            return yaml_response(document)
         if told.size < _MANY:
             return json_response(context, document)
         return web.Response(body=await asyncio.to_thread(to_json, document), headers={"Content-Type": JSON})
@@ -145,7 +160,8 @@ class MergedAnswers:
             if not await merged.begin(start):
                 raise _denied(context)
             _annotate(context, len(partition.names(visibility.visible) or ()))
-            return await _stream(context, merged, requests.media.content_type)
+            with calling_at(self._shutdown, merged.end):
+                return await _stream(context, merged, requests.media.content_type)
         except Expired as error:
             # clients retry a watch that fails with an error status; an ERROR event makes them list again
             return await _failed(context, error, requests.media.content_type)

@@ -13,7 +13,7 @@ from multidict import CIMultiDict
 
 from apiserver.encoding.negotiation import JSON, MediaType, negotiate
 from apiserver.encoding.offload import offload_if_large
-from apiserver.meta.errors import NotAcceptable, ServiceUnavailable, TooManyRequests
+from apiserver.meta.errors import ServiceUnavailable, TooManyRequests
 from apiserver.meta.resource import Object
 from apiserver.request.context import RequestContext
 from registry.cluster.answer import decode_answer
@@ -39,13 +39,13 @@ class _Document(NamedTuple):
 
 
 class CallerRequests:
-    """All requests have the identity and the media type of the caller's. `media` is JSON: whole objects, Table or
-    PartialObjectMetadata, of objects or lists."""
+    """All requests have the identity of the caller's, and its form, in JSON: whole objects, Table or
+    PartialObjectMetadata, of objects or lists. `media` is that of the caller."""
 
     def __init__(self, upstream: UpstreamClient, refusals: ImpersonationRefusals, context: RequestContext) -> None:
-        """Raises NotAcceptable for a caller who accepts no JSON, and a 403 for an identity that headers cannot
-        carry."""
-        self.media = _json_media(context)
+        """Raises NotAcceptable for a caller who accepts no JSON, nor YAML of a list, and a 403 for an identity that
+        headers cannot carry."""
+        self.media = negotiate(context.http.headers.get("Accept", ""), watch=context.info.is_watch)
         self._upstream = upstream
         self._refusals = refusals
         self._info = context.info
@@ -135,13 +135,6 @@ async def _lines(response: ClientResponse) -> AsyncIterator[bytes]:
     async for chunk in response.content.iter_any():
         for line in decoder.feed(chunk):
             yield line
-
-
-def _json_media(context: RequestContext) -> MediaType:
-    media = negotiate(context.http.headers.get("Accept", ""), watch=context.info.is_watch)
-    if media.type != JSON:
-        raise NotAcceptable(f"only the following media types are accepted: {JSON}")
-    return media
 
 
 def _accept(media: MediaType) -> str:

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any, Final
 
 from apiserver.meta.errors import Expired, StatusError
-from apiserver.meta.resource import Object
-from apiserver.meta.selectors import METADATA_FIELDS, check_supported
+from apiserver.meta.resource import METADATA_FIELDS, Object
+from apiserver.meta.selectors import check_supported
 from apiserver.request.context import RequestContext
 from apiserver.request.options import EXACT, field_selector, label_selector
 from tenant_apiserver.proxy.merged.caller_requests import CallerRequests

@@ -10,9 +10,9 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
 
-from apiserver.meta.errors import BadRequest, Expired, InternalError, StatusError
+from apiserver.meta.errors import Expired, InternalError, StatusError
 from apiserver.meta.resource import Object
-from apiserver.request.query_numbers import parse_int64
+from apiserver.request.options import check_list_query
 from apiserver.request.request_info import Query
 from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
 from tenant_apiserver.proxy.merged.continue_token import MergedToken, decode_merged_token, encode_merged_token
@@ -38,16 +38,14 @@ class ListQuery:
 
 
 def parse_list_query(query: Query) -> ListQuery:
-    """Raises BadRequest. Wrong versions and selectors are refused by the cluster."""
+    """Raises BadRequest and Invalid. Wrong selectors are refused by the cluster."""
+    limit, _ = check_list_query(query)
     version, text = query.get("resourceVersion"), query.get("continue")
-    if text and version not in ("", _ANY_VERSION):
-        raise BadRequest("specifying resource version is not allowed when using continue")
     match = query.get("resourceVersionMatch")
     # a kube-apiserver answers a list of any version from its cache, without a limit
     is_any = version == _ANY_VERSION and not text
-    limit = 0 if is_any else max(parse_int64(query, "limit") or 0, 0)
     token = decode_merged_token(text) if text else None
-    return ListQuery(selection_of(query), "" if text else version, match, limit, token)
+    return ListQuery(selection_of(query), "" if text else version, match, 0 if is_any else limit, token)
 
 
 class ListOfParts:
@@ -78,7 +76,7 @@ class ListOfParts:
         if token is not None:
             metadata["continue"] = encode_merged_token(token)
         items = list(chain.from_iterable(self.items_of.values()))
-        return {**self._first, "metadata": metadata, _items_field(self._first): items}
+        return {**self._first, "metadata": metadata, items_field(self._first): items}
 
     async def _read_parts(self) -> MergedToken | None:
         """The token of the next page, None after the last one."""
@@ -164,12 +162,13 @@ async def gather_or_raise(calls: Sequence[Callable[[], Coroutine[Any, Any, T]]])
     return [each.result() for each in tasks]
 
 
-def _items_field(document: Object) -> str:
+def items_field(document: Object) -> str:
+    """The field with the objects of a List, or the rows of a Table."""
     return "rows" if document.get("kind") == "Table" else "items"
 
 
 def _items(document: Object) -> list[Any]:
-    return document.get(_items_field(document)) or []
+    return document.get(items_field(document)) or []
 
 
 def _is_smaller(one: str, other: str) -> bool:

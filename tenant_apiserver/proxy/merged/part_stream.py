@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Protocol
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
+from registry.cluster.watch_decoder import parse_watch_event
 from tenant_apiserver.proxy.merged.frames import Form, added_frames, form_of_list
 from tenant_apiserver.proxy.merged.part import CollectionPart
 
@@ -25,6 +26,9 @@ _FIRST_PAGE, _PAGE = 5, 100
 # the cluster learns of a grant at another time than the proxy
 _RETRIES: Final = (0.1, 0.25, 0.5, 1.0, 2.0)
 _REFUSED = 403
+# in the message of a kube-apiserver whose etcd, older than 3.4.31 or 3.5.13, cannot say how far a watch is: it takes
+# allowWatchBookmarks without a version for sendInitialEvents
+_NO_PROGRESS: Final = "RequestWatchProgress"
 
 
 class PartRequests(Protocol):
@@ -123,8 +127,10 @@ class Streams:
     async def _read(self, stream: PartStream) -> bool:
         """Reads to the end. False if the cluster refuses the list or the watch."""
         try:
-            query = {**stream.query, **await self._list(stream)} if stream.begins else stream.query
-            await self._read_lines(stream, {**query, "watch": "true", "allowWatchBookmarks": "true"})
+            start = {**stream.query, **await self._list(stream)} if stream.begins else stream.query
+            query = {**start, "watch": "true"}
+            if not await self._read_lines(stream, {**query, "allowWatchBookmarks": "true"}):
+                await self._read_lines(stream, query)
         except StatusError as error:
             if stream.opened.done() or error.code != _REFUSED:
                 raise
@@ -159,15 +165,23 @@ class Streams:
         for line in added_frames(page):
             await self._put(stream, line)
 
-    async def _read_lines(self, stream: PartStream, query: Mapping[str, str]) -> None:
+    async def _read_lines(self, stream: PartStream, query: Mapping[str, str]) -> bool:
+        """False if the cluster has no bookmarks for this watch."""
         async with AsyncExitStack() as opened:
             async with self._openings:
                 events = self._requests.events(stream.part.target(self._selection, **query))
                 lines = await opened.enter_async_context(events)
             if not stream.opened.done():
                 stream.opened.set_result(True)
+            first = await anext(lines, None)
+            if first is None:
+                return True
+            if "allowWatchBookmarks" in query and _lacks_bookmarks(first):
+                return False
+            await self._put(stream, first)
             async for line in lines:
                 await self._put(stream, line)
+        return True
 
     async def _put(self, stream: PartStream, line: bytes | Complete) -> None:
         while len(self._lines) >= _WAITING or self._bytes >= _WAITING_BYTES:
@@ -180,6 +194,16 @@ class Streams:
     def _end(self) -> None:
         self.ended = True
         self.changed.set()
+
+
+def _lacks_bookmarks(line: bytes) -> bool:
+    if _NO_PROGRESS.encode() not in line:
+        return False
+    try:
+        parse_watch_event(line)
+    except StatusError as error:
+        return _NO_PROGRESS in error.message
+    return False
 
 
 def _size(line: bytes | Complete) -> int:

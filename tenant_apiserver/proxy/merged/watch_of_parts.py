@@ -11,7 +11,7 @@ from typing import Final
 from apiserver.endpoints.handlers.watch_frames import error_frame
 from apiserver.meta.errors import Expired, StatusError
 from apiserver.meta.resource import Object
-from apiserver.request.options import NOT_OLDER_THAN
+from apiserver.request.options import check_watch_query
 from apiserver.request.request_info import Query
 from registry.cluster.watch_decoder import parse_watch_event
 from tenant_apiserver.proxy.merged import frames
@@ -46,11 +46,9 @@ class WatchQuery:
 
 
 def parse_watch_query(query: Query) -> WatchQuery:
+    """Raises BadRequest and Invalid. Wrong selectors are refused by the cluster."""
+    _, initial = check_watch_query(query)
     start = {name: query.get(name) for name in _PASSED if name in query}
-    match, initial = query.get("resourceVersionMatch"), query.flag("sendInitialEvents")
-    if (match or initial is not None) and (match != NOT_OLDER_THAN or initial is None):
-        # the cluster refuses it in its own words
-        start |= {name: query.get(name) for name in ("resourceVersionMatch", "sendInitialEvents") if name in query}
     return WatchQuery(selection_of(query), start, bool(query.flag("allowWatchBookmarks")), bool(initial))
 
 
@@ -94,10 +92,16 @@ class WatchOfParts:
         self._told: ToldObjects | None = ToldObjects()
         self._form = Form()
         self._bookmarked = 0
+        self._is_over = False
         self._owes_initial_end = query.wants_initial
 
     def changed(self) -> None:
         """The visible parts have changed."""
+        self._streams.changed.set()
+
+    def end(self) -> None:
+        """Ends the watch after the events that have been taken."""
+        self._is_over = True
         self._streams.changed.set()
 
     async def begin(self, start: Start) -> bool:
@@ -123,8 +127,12 @@ class WatchOfParts:
         """The next events, each a line. Empty at the end of the watch."""
         while True:
             self._streams.changed.clear()
+            if self._is_over:
+                return b""
             collected = b"".join([*await self._follow_changes(), *self._events()])
-            if collected or self._streams.ended:
+            if self._streams.ended:
+                self._is_over = True
+            if collected or self._is_over:
                 return collected
             await self._streams.changed.wait()
 
@@ -155,7 +163,7 @@ class WatchOfParts:
             self._open_stream(name, granted=True, version=0)
         forgotten = sorted(has - visible)
         if self._told is None and forgotten:
-            self._streams.ended = True
+            self._is_over = True
             return [error_frame(GONE)]
         if self._told is None:
             return []
@@ -166,7 +174,7 @@ class WatchOfParts:
         ]
 
     def _events(self) -> Iterator[bytes]:
-        while (taken := self._streams.take()) is not None:
+        while not self._is_over and (taken := self._streams.take()) is not None:
             stream, line = taken
             if isinstance(line, Complete):
                 self._form, stream.begins = line.form, False
@@ -175,7 +183,8 @@ class WatchOfParts:
             try:
                 event = parse_watch_event(line)
             except StatusError as error:
-                self._streams.ended = True
+                # nothing follows an ERROR event
+                self._is_over = True
                 yield error_frame(error)
                 return
             if event.type == "BOOKMARK":

@@ -11,6 +11,7 @@ import yaml
 
 from tests.e2e.proxy.conftest import CONFIG
 from tests.e2e.proxy.test_merged_lists import CONFIGMAPS, create, grant, keys
+from tests.e2e.proxy.test_own_metrics import let_read_metrics
 from tests.e2e.support.clusters import credentials
 from tests.e2e.support.clusters.cluster import E2eCluster
 from tests.e2e.support.clusters.tenant_proxy import ACCOUNT, TenantProxy
@@ -87,6 +88,26 @@ def test_clients_miss_nothing_of_an_outage(
             if not expected:
                 break
     assert expected == set()
+
+
+def test_readyz_says_that_the_cluster_is_gone(
+    cluster: E2eCluster, cut: CutProxy, access: RbacObjects, unique: str
+) -> None:
+    """As a note: the proxy stays ready, so that it answers with a 503 that says when to retry."""
+    let_read_metrics(access, unique)
+    client = cut.proxy.client(unique)
+    cluster.wait_until("the metrics are readable", lambda: client.get("/proxy/metrics").status == 200)
+
+    def cluster_line() -> str:
+        lines = client.get("/proxy/readyz", query={"verbose": ""}).content.decode().splitlines()
+        return next(line for line in lines if "]cluster" in line)
+
+    assert cluster_line() == "[+]cluster ok"
+    cut.relay.disconnect()
+    cluster.wait_until("the cluster is missed", lambda: "namespaces" in cluster_line())
+    assert cluster_line().startswith("[+]cluster ok: no answer at present about ")
+    cut.relay.reconnect()
+    cluster.wait_until("the cluster is back", lambda: cluster_line() == "[+]cluster ok")
 
 
 def _expect_unavailable(client: Client, *paths: str) -> None:

@@ -114,6 +114,15 @@ def test_initial_events_end_once_all_namespaces_are_complete(
         WatchReader(frames).wait_for_event("DELETED", "hidden")
 
 
+def test_a_watch_of_any_version_begins_with_the_objects(two: tuple[Client, str, str]) -> None:
+    """Also on a cluster that has no bookmarks for such a watch: that of a single namespace asks for none."""
+    client, one, _ = two
+    query = {"watch": "true", "labelSelector": "for=test", "resourceVersion": "0", "timeoutSeconds": "3"}
+    with client.stream(CONFIGMAPS, query=query) as frames:
+        found = [(each["type"], each["object"]["metadata"].get("namespace")) for each in frames]
+    assert found == [("ADDED", one)]
+
+
 def test_a_watch_ends_when_its_user_is_granted_too_many_namespaces(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str, tmp_path: Path
 ) -> None:

@@ -124,6 +124,7 @@ class RunningProxy:
     upstream: RecordingUpstream
     port: int
     directory: Path
+    process: Process
     refused: list[str]
     """The messages by which the upstream has refused the impersonation."""
 
@@ -206,9 +207,10 @@ async def proxied_upstream(
     )
     options = await asyncio.to_thread(parse_command_line, ["proxy", f"--cert-dir={directory}", *flags], {})
     assert isinstance(options, ProxyOptions)
+    process = Process()
     parts = ProxyParts(
         upstream=client,
-        process=Process(),
+        process=process,
         authenticator=UnionAuthenticator((certificates,)),
         authorizer=SubjectAccessReviewAuthorizer(
             lambda body: client.review(SUBJECT_ACCESS_REVIEWS_PATH, body), on_stale=lambda: None
@@ -221,7 +223,7 @@ async def proxied_upstream(
     tls = TLS_TRANSPORTS[transport](SERVING, CLIENT_CA.certificate)
     listener = await listen(proxy_application(parts, options), tls=tls, host="127.0.0.1", port=0, grace=0.4)
     try:
-        yield RunningProxy(upstream, listener.port, directory, refused)
+        yield RunningProxy(upstream, listener.port, directory, process, refused)
     finally:
         await listener.close()
         await client.close()

@@ -141,3 +141,35 @@ async def test_a_part_that_breaks_off_ends_the_watch(error: Exception) -> None:
     assert streams.take() == (parts[0], b"{}")
     assert streams.ended
     await streams.close(*parts)
+
+
+_ERROR = {
+    "kind": "Status",
+    "code": 500,
+    "message": "a watch stream was requested by the client but the required storage feature RequestWatchProgress is "
+    "disabled",
+}
+
+
+class _OldEtcd(_Cluster):
+    """A kube-apiserver that begins no watch with bookmarks and without a version."""
+
+    @asynccontextmanager
+    async def events(self, target: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        async def lines() -> AsyncIterator[bytes]:
+            if "allowWatchBookmarks" in target:
+                yield json.dumps({"type": "ERROR", "object": _ERROR}).encode()
+            else:
+                yield b"{}"
+                await asyncio.sleep(1)
+
+        yield lines()
+
+
+@virtual
+async def test_a_watch_does_without_bookmarks_that_the_cluster_does_not_have() -> None:
+    streams, parts = _opened(_OldEtcd(), 1, begins=False)
+    await asyncio.sleep(0.5)
+    assert streams.take() == (parts[0], b"{}")
+    assert not streams.ended
+    await streams.close(*parts)

@@ -1,0 +1,72 @@
+"""What a merged watch sends when parts of it fail or the process shuts down."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import cast
+
+from apiserver.meta.resource import Object
+from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
+from tenant_apiserver.proxy.merged.part import CollectionPart
+from tenant_apiserver.proxy.merged.told_objects import ToldObjects
+from tenant_apiserver.proxy.merged.watch_of_parts import Start, WatchOfParts, WatchQuery
+from tests.virtual_time import virtual
+
+ADDED = {"type": "ADDED", "object": {"kind": "ConfigMap", "metadata": {"name": "a", "resourceVersion": "5"}}}
+ERROR = {"type": "ERROR", "object": {"kind": "Status", "code": 500, "message": "broken"}}
+
+
+class _Cluster:
+    """Each watch has these events, and then none."""
+
+    def __init__(self, *events: Object) -> None:
+        self._events = events
+
+    @asynccontextmanager
+    async def events(self, target: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        async def lines() -> AsyncIterator[bytes]:
+            for each in self._events:
+                yield json.dumps(each).encode()
+            await asyncio.sleep(3600)
+
+        yield lines()
+
+
+async def _begun(cluster: _Cluster) -> WatchOfParts:
+    watch = WatchOfParts(
+        cast(CallerRequests, cluster),
+        WatchQuery({}, {"resourceVersion": "4"}, bookmarks=False, wants_initial=False),
+        names=lambda: frozenset({"one", "two"}),
+        max_parts=10,
+        part=lambda name: CollectionPart(name, f"/{name}"),
+        remember=lambda version, position: None,
+    )
+    parts = frozenset({"one", "two"})
+    assert await watch.begin(Start(parts, parts, 4, ToldObjects()))
+    await asyncio.sleep(1)
+    return watch
+
+
+@virtual
+async def test_a_watch_ends_after_one_error() -> None:
+    """Both parts fail."""
+    watch = await _begun(_Cluster(ERROR))
+    frames = []
+    while lines := await watch.frames():
+        frames += [json.loads(line)["type"] for line in lines.splitlines()]
+    assert frames == ["ERROR"]
+    await watch.close()
+
+
+@virtual
+async def test_a_watch_that_is_ended_sends_nothing_more() -> None:
+    watch = await _begun(_Cluster(ADDED))
+    assert len((await watch.frames()).splitlines()) == 2
+    waiting = asyncio.create_task(watch.frames())
+    await asyncio.sleep(1)
+    watch.end()
+    assert await waiting == b""
+    await watch.close()

@@ -1,0 +1,42 @@
+"""Requests are counted by the names of resources that the cluster has, and by no others."""
+
+from __future__ import annotations
+
+from apiserver.request.request_info import Query, RequestInfo, parse_request_info
+from tenant_apiserver.proxy.known_resources import KnownResources
+from tests.tenant_apiserver.proxy.proxied_upstream import RunningProxy
+
+NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+
+
+def _info(path: str) -> RequestInfo:
+    return parse_request_info("GET", path, Query(""))
+
+
+async def test_a_request_is_counted_by_a_resource_that_was_served_once(proxy: RunningProxy) -> None:
+    """From its first request on; then with every status."""
+    served, registry = proxy.upstream.answer, proxy.process.metrics.registry
+    labels = {"verb": "LIST", "dry_run": "", "scope": "cluster", "subresource": "", "component": "apiserver"}
+    pods = {**labels, "group": "", "version": "v1", "resource": "pods"}
+    unknown = {**labels, "group": "", "version": "", "resource": ""}
+    async with proxy.session() as session:
+        for path, answer in (("pods", served), ("pods", NOT_FOUND), ("invented", NOT_FOUND)):
+            proxy.upstream.answer = answer
+            await (await session.get(f"/api/v1/{path}")).read()
+    assert registry.get_sample_value("apiserver_request_total", {**pods, "code": "200"}) == 1
+    assert registry.get_sample_value("apiserver_request_total", {**pods, "code": "404"}) == 1
+    assert registry.get_sample_value("apiserver_request_total", {**unknown, "code": "404"}) == 1
+
+
+def test_the_names_are_bounded() -> None:
+    known = KnownResources()
+    known.learn(_info("/api/v1/namespaces/a/pods/b/Odd%20Name"), 200)
+    assert not known.has(_info("/api/v1/namespaces/a/pods/b/Odd%20Name"))
+    for number in range(1000):
+        known.learn(_info(f"/apis/custom.metrics.k8s.io/v1beta1/namespaces/a/pods/b/metric-{number}"), 200)
+    found = [
+        known.has(_info(f"/apis/custom.metrics.k8s.io/v1beta1/namespaces/a/pods/b/metric-{number}"))
+        for number in range(1000)
+    ]
+    assert 200 < sum(found) <= 300
+    assert known.has(_info("/api/v1/namespaces"))
