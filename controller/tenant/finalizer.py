@@ -33,12 +33,14 @@ from registry.cluster.interface import HELMRELEASES, NAMESPACES, is_terminating
 from registry.cluster.object_store import ObjectLister
 from registry.names import (
     CASCADE_ANNOTATION,
+    FINDINGS_ANNOTATION,
     FLUX_FINALIZER,
     NO_DELETE_LABEL,
     TENANT_FINALIZER,
     release_name,
     stored_key,
 )
+from registry.tenant.readiness import TAKEN_OVER, is_ready_by_flux
 from registry.tenant.summary import TenantSummary
 from registry.tenant.tree import TenantTree
 
@@ -108,11 +110,15 @@ class FindingWriter(Protocol):
 
 
 def missing_finalizer(observed: ObservedTenant) -> Object:
-    """The merge patch of the HelmRelease that adds the finalizer; empty if it has it, and for the root."""
+    """The merge patch of the HelmRelease that adds the finalizer; empty if it has it, and for the root. A Tenant that
+    is ready by what Flux says stays so until its status is written, which can take minutes where there are many."""
     present = _finalizers(observed.release)
     if observed.tenant.is_root or TENANT_FINALIZER in present:
         return {}
-    return {"metadata": {"finalizers": [*present, TENANT_FINALIZER]}}
+    patch: Object = {"metadata": {"finalizers": [*present, TENANT_FINALIZER]}}
+    if is_ready_by_flux(observed.release):
+        patch["metadata"]["annotations"] = {FINDINGS_ANNOTATION: TAKEN_OVER}
+    return patch
 
 
 class TenantFinalizer:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from apiserver.meta.resource import Key, Object
 from registry.application.release_metadata import parse_json_annotation, string_entries
 from registry.names import FINDINGS_ANNOTATION, workload_namespace
-from registry.tenant.readiness import READY, observed_generation, shown_conditions
+from registry.tenant.readiness import READY, shown_conditions, shown_generation
 from registry.tenant.types import Condition, EffectiveGateway, EffectiveHost, EffectiveServices
 
 # of the conditions of Flux's helm-controller, shown under their own names
@@ -29,7 +29,7 @@ def to_tenant_status(release: Object, key: Key) -> Object:
     found, flux = _by_type(findings.get("conditions")), _by_type(helm_status.get("conditions"))
     status: Object = {
         "namespace": workload_namespace(key.namespace, key.name),
-        "observedGeneration": observed_generation(found.values()),
+        "observedGeneration": shown_generation(found.values(), release, flux.get(READY)),
     }
     version = helm_status.get("lastAttemptedRevision")
     if isinstance(version, str) and version:

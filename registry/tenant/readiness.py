@@ -11,7 +11,7 @@ from typing import Any
 
 from apiserver.meta.resource import Object
 from registry.application.release_metadata import parse_json_annotation, string_entries
-from registry.names import MANAGED_FIELDS_ANNOTATION
+from registry.names import FINDINGS_ANNOTATION, MANAGED_FIELDS_ANNOTATION, TENANT_FINALIZER
 
 READY = "Ready"
 RELEASE_READY = "ReleaseReady"
@@ -19,9 +19,16 @@ RELEASE_READY = "ReleaseReady"
 PROGRESSING = "Progressing"
 NEVER = -1
 """status.observedGeneration before the first look. kstatus takes an object without this field for up to date."""
+TAKEN_OVER = "{}"
+"""The annotation of the findings of a Tenant that Flux alone spoke for until our controllers took it over. It keeps the
+Tenant ready until they have looked at it."""
 
-_NOT_SEEN = "no controller has looked at the tenant yet; if that lasts, check that a tenant-apiserver runs controllers"
+_NOT_SEEN = (
+    "no controller has looked at the tenant yet; if that lasts, check that Flux or a tenant-apiserver runs controllers"
+)
 _CHANGED = "no controller has looked at the tenant since its last change"
+_CHANGED_FOR_FLUX = "Flux has not looked at the tenant since its last change"
+_SUSPENDED = "its HelmRelease is suspended, so Flux does not look at the tenant"
 _UNREADABLE = "its HelmRelease cannot be read as a tenant; the log of tenant-apiserver says why"
 _TIME = "lastTransitionTime"
 _DECIDING_FIELDS = ("status", _TIME, "reason", "message")
@@ -30,6 +37,34 @@ _DECIDING_FIELDS = ("status", _TIME, "reason", "message")
 def observed_generation(conditions: Iterable[Mapping[str, Any]]) -> int:
     """The generation that the reconciler's conditions are about: all are written together. NEVER without any."""
     return min((each["observedGeneration"] for each in conditions if "observedGeneration" in each), default=NEVER)
+
+
+def is_left_to_flux(release: Object) -> bool:
+    """True while no controller of ours has looked at the Tenant, nor announced itself by the finalizer: it was stored
+    by cozystack-api, past every API, or while our controllers are off. Nothing but the HelmRelease decides, so that
+    all replicas show the same at one resourceVersion."""
+    metadata = release["metadata"]
+    findings = string_entries(metadata.get("annotations")).get(FINDINGS_ANNOTATION)
+    if findings is None:
+        return TENANT_FINALIZER not in (metadata.get("finalizers") or ())
+    return findings == TAKEN_OVER
+
+
+def is_ready_by_flux(release: Object) -> bool:
+    """True if the Tenant is left to Flux, which says that it is ready."""
+    conditions = (release.get("status") or {}).get("conditions") or ()
+    said = next((each for each in conditions if each.get("type") == READY), None)
+    reported = reported_release(release, said)
+    return reported is not None and reported.get("status") == "True" and is_left_to_flux(release)
+
+
+def shown_generation(stored: Iterable[Mapping[str, Any]], release: Object, flux_ready: Mapping[str, Any] | None) -> int:
+    """The generation that the condition Ready of `shown_conditions` is about."""
+    observed = observed_generation(stored)
+    if observed != NEVER or flux_ready is None or not is_left_to_flux(release):
+        return observed
+    generation = flux_ready.get("observedGeneration", release["metadata"].get("generation"))
+    return generation if isinstance(generation, int) else NEVER
 
 
 def reported_release(release: Object, flux_ready: Mapping[str, Any] | None) -> Object | None:
@@ -72,13 +107,13 @@ def shown_conditions(
     stored: Mapping[str, Object], release: Object, flux_ready: Mapping[str, Any] | None
 ) -> Mapping[str, Object]:
     """The reconciler's `stored` conditions by type as clients see them: Ready is Unknown while they are about an
-    earlier generation of the HelmRelease."""
+    earlier generation of the HelmRelease, and Flux's without them, if the Tenant is left to Flux."""
     metadata, observed = release["metadata"], observed_generation(stored.values())
     reported = reported_release(release, flux_ready)
     shown = dict(with_release(stored, reported))
     ready = shown.get(READY)
     if observed == NEVER:
-        ready = _progressing(_NOT_SEEN, {_TIME: metadata.get("creationTimestamp")})
+        ready = _before_first_look(release, flux_ready, reported)
     elif metadata.get("generation", observed) != observed:
         ready = _progressing(_CHANGED, {"observedGeneration": observed, **_latest(ready or {}, _last_change(metadata))})
     elif ready is None and reported is not None:
@@ -92,6 +127,19 @@ def unreadable_status(namespace: str) -> Object:
     """The status of a Tenant whose HelmRelease cannot be converted."""
     ready = {"type": READY, "status": "Unknown", "reason": "Unreadable", "message": _UNREADABLE}
     return {"namespace": namespace, "observedGeneration": NEVER, "conditions": [ready]}
+
+
+def _before_first_look(release: Object, flux_ready: Mapping[str, Any] | None, reported: Object | None) -> Object:
+    """Ready without conditions of ours; `reported` is None if that of Flux does not count."""
+    if flux_ready is None or not is_left_to_flux(release):
+        return _progressing(_NOT_SEEN, {_TIME: release["metadata"].get("creationTimestamp")})
+    if reported is not None:
+        return {**flux_ready, "type": READY}
+    fields = {
+        "observedGeneration": flux_ready.get("observedGeneration"),
+        **_latest(flux_ready, _last_change(release["metadata"])),
+    }
+    return _progressing(_SUSPENDED if is_suspended(release) else _CHANGED_FOR_FLUX, fields)
 
 
 def _progressing(message: str, fields: Mapping[str, Any]) -> Object:

@@ -115,6 +115,7 @@ class World:
         follow_cluster(self._tenants, self.sources)
         self.tree = self._tenants.tree
         self.writer = ClusterWriter(cluster=self.cluster, gate=OpenGate())
+        self.cache = self._tenants.cache
         self._informers = InformerFactory(self.cluster, shared=self._tenants.informers)
         self.publishing = publishing_guard(
             tenants=self._tenants, settings=self.settings, informers=self._informers, registry=metrics.registry

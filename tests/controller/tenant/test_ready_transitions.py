@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
+from apiserver.storage.watch_cache import CacheEvent
 from registry.cluster.interface import CLUSTERROLES, HELMRELEASES
+from registry.names import TENANT_FINALIZER
 from tests.controller.tenant.tenant_world import NOW, World
+from tests.tenant_objects import release
 from tests.virtual_time import virtual
 
 HOUR = timedelta(hours=1)
@@ -113,3 +117,32 @@ async def test_ready_is_as_new_as_the_part_that_became_ready_last() -> None:
         world.cluster.add(CLUSTERROLES, {"metadata": {"name": "cozy:tenant"}})
         await world.settle()
         assert (shown(world), shown(world, "ReleaseReady")) == (("True", at(3)), ("True", at(1)))
+
+
+@virtual
+async def test_a_tenant_that_is_ready_by_flux_stays_ready_while_our_controllers_take_over() -> None:
+    """As one of cozystack-api, and of this server while its controllers were off."""
+    stored = release("alpha")
+    ready = {"type": "Ready", "status": "True", "reason": "F", "message": "", "lastTransitionTime": at(-5)}
+    stored["status"] = {"conditions": [{**ready, "observedGeneration": 1}]}
+    before = World()
+    async with before.running():
+        pass
+    before.cluster.add(HELMRELEASES, stored)
+    world = World(before.cluster)
+    seen: list[tuple[str, str]] = []
+    world.cache.subscribe(lambda event: seen.extend(_ready_of_alpha(event)))
+    async with world.running():
+        await world.settle()
+    assert world.content(HELMRELEASES, "tenant-root", "tenant-alpha")["metadata"]["finalizers"] == [TENANT_FINALIZER]
+    assert "NamespaceReady" in world.conditions("alpha")
+    assert len(seen) > 2
+    assert set(seen) == {("True", at(-5))}
+
+
+def _ready_of_alpha(event: CacheEvent) -> Sequence[tuple[str, str]]:
+    """(status, lastTransitionTime), as clients see them."""
+    if event.object.key.name != "alpha":
+        return []
+    conditions = event.object.object()["status"]["conditions"]
+    return [(each["status"], each["lastTransitionTime"]) for each in conditions if each["type"] == "Ready"]

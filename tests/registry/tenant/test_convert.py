@@ -80,8 +80,8 @@ def test_a_tenant_shows_only_its_own_part_of_the_helmrelease() -> None:
                     "status": "Unknown",
                     "lastTransitionTime": "2026-01-01T00:00:00Z",
                     "reason": "Progressing",
-                    "message": "no controller has looked at the tenant yet; if that lasts, check that a "
-                    "tenant-apiserver runs controllers",
+                    "message": "no controller has looked at the tenant yet; if that lasts, check that Flux "
+                    "or a tenant-apiserver runs controllers",
                 }
             ],
         },

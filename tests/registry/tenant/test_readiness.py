@@ -45,11 +45,15 @@ def tenant(
     suspend: bool = False,
     deleted: bool = False,
     changed: str = "",
+    ours: bool = True,
+    annotation: str = "",
 ) -> Object:
     """The Tenant of a HelmRelease with these conditions of the reconciler and of Flux. A client has `changed` it at
-    this time."""
+    this time. It has our finalizer if it is `ours`, and this `annotation` for the conditions."""
     found = release("alice")
     found["metadata"] |= {"generation": generation, "creationTimestamp": CREATED}
+    if ours:
+        found["metadata"]["finalizers"] = [names.TENANT_FINALIZER]
     if deleted:
         found["metadata"]["deletionTimestamp"] = LATER
     if suspend:
@@ -57,6 +61,8 @@ def tenant(
     if stored is not None:
         text = orjson.dumps({"conditions": stored}).decode()
         found["metadata"]["annotations"] = {names.FINDINGS_ANNOTATION: text}
+    if annotation:
+        found["metadata"]["annotations"] = {names.FINDINGS_ANNOTATION: annotation}
     if changed:
         managed = [{"manager": "kubectl-edit", "operation": "Update", "time": changed, "fieldsV1": {"f:spec": {}}}]
         annotations = found["metadata"].setdefault("annotations", {})
@@ -79,6 +85,54 @@ CASES: Mapping[str, tuple[Object, int, tuple[Any, ...], Verdict]] = {
     "just created": (tenant(), -1, ("Unknown", "Progressing", CREATED, None), "InProgress"),
     "installed by Flux before any controller looked": (
         tenant(flux=[READY]),
+        -1,
+        ("Unknown", "Progressing", CREATED, None),
+        "InProgress",
+    ),
+    "of cozystack-api, installed by Flux": (
+        tenant(flux=[READY], ours=False),
+        1,
+        ("True", "R", THEN, 1),
+        "Current",
+    ),
+    "of cozystack-api, Flux does not say about which generation": (
+        tenant(flux=[condition("Ready", "True", None)], ours=False, generation=3),
+        3,
+        ("True", "R", THEN, None),
+        "Current",
+    ),
+    "of cozystack-api, Flux has failed": (
+        tenant(flux=[condition("Ready", "False", reason="InstallFailed")], ours=False),
+        1,
+        ("False", "InstallFailed", THEN, 1),
+        "InProgress",
+    ),
+    "of cozystack-api, before Flux": (
+        tenant(ours=False),
+        -1,
+        ("Unknown", "Progressing", CREATED, None),
+        "InProgress",
+    ),
+    "of cozystack-api, changed since Flux looked": (
+        tenant(flux=[READY], ours=False, generation=2, changed=LATER),
+        1,
+        ("Unknown", "Progressing", LATER, 1),
+        "InProgress",
+    ),
+    "of cozystack-api, suspended": (
+        tenant(flux=[READY], ours=False, generation=2, suspend=True),
+        1,
+        ("Unknown", "Progressing", THEN, 1),
+        "InProgress",
+    ),
+    "of cozystack-api, just taken over by our controllers": (
+        tenant(flux=[READY], annotation="{}"),
+        1,
+        ("True", "R", THEN, 1),
+        "Current",
+    ),
+    "with an annotation that cannot be read": (
+        tenant(flux=[READY], ours=False, annotation="{"),
         -1,
         ("Unknown", "Progressing", CREATED, None),
         "InProgress",
@@ -250,6 +304,25 @@ def built_kstatus(folder: Path) -> Path:
     if built.returncode != 0:
         pytest.skip(f"the modules of kstatus cannot be had: {built.stderr.strip()[-200:]}")
     return program
+
+
+def test_flux_is_quoted_about_a_tenant_that_is_left_to_it() -> None:
+    found = tenant(flux=[condition("Ready", "False", reason="InstallFailed")], ours=False)
+    [shown] = [each for each in found["status"]["conditions"] if each["type"] == "Ready"]
+    assert shown["message"] == "Ready InstallFailed"
+
+
+@pytest.mark.parametrize(
+    ("flux", "suspend", "says"),
+    [
+        ((), False, "check that Flux or a tenant-apiserver runs controllers"),
+        ((READY,), False, "Flux has not looked at the tenant since its last change"),
+        ((READY,), True, "its HelmRelease is suspended"),
+    ],
+)
+def test_an_unknown_state_says_who_has_to_look(flux: Sequence[Object], suspend: bool, says: str) -> None:
+    found = tenant(flux=flux, ours=False, generation=2, suspend=suspend)
+    assert says in found["status"]["conditions"][0]["message"]
 
 
 def test_the_release_shows_what_flux_reports() -> None:
