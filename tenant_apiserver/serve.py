@@ -166,7 +166,7 @@ class _Server:
                 settings=self._sources,
                 metrics=process.metrics,
                 sources=self._sources,
-                applications=self._applications,
+                applications=None if options.shadow else self._applications,
             ),
             chosen=options.controllers,
             lease_namespace=options.service_namespace if options.leader_elect else "",

@@ -96,7 +96,7 @@ class LeaderElector:
         try:
             while True:
                 await self._acquire()
-                _logger.info("%s is the leader", self._candidate.identity)
+                _logger.info("%s is the leader by Lease %s", self._candidate.identity, self._candidate.name)
                 await self._lead(lead)
         finally:
             self._gate.close()
@@ -127,7 +127,7 @@ class LeaderElector:
         if not leading.cancelled():
             leading.result()
             raise RuntimeError("the task of the leader has ended by itself")
-        _logger.warning("%s is no longer the leader", self._candidate.identity)
+        _logger.warning("%s is no longer the leader by Lease %s", self._candidate.identity, self._candidate.name)
 
     @property
     def _deadline(self) -> float:

@@ -305,7 +305,7 @@ RIGHTS: Sequence[Right] = (
             "patch": "tests/controller/runtime/test_event_recorder.py::"
             "test_a_hot_loop_writes_one_event_and_updates_its_series_once_a_minute"
         },
-        why="The controllers report changes as Events.",
+        why="Controllers report changes, and what is wrong with ApplicationDefinitions is told, as Events.",
         remains="Report what did not happen, under our name.",
     ),
     Right(
@@ -350,10 +350,10 @@ RIGHTS: Sequence[Right] = (
         group="coordination.k8s.io",
         resources=["leases"],
         verbs=["get", "create", "update"],
-        names=[LEASE, CLAIMS_LEASE],
-        place=places.at_home(LEASE, CLAIMS_LEASE),
-        why="One replica at a time runs the controllers. Replicas record the hosts and quotas that they are about to "
-        "write.",
+        names=[LEASE, CLAIMS_LEASE, KEPT_FORMS],
+        place=places.at_home(LEASE, CLAIMS_LEASE, KEPT_FORMS),
+        why="One replica at a time runs the controllers, and one keeps the forms of kinds. Replicas record the hosts "
+        "and quotas that they are about to write.",
         remains="Stop the controllers of all replicas. Keep all replicas from changing hosts and quotas, or let them "
         "store two Tenants that exclude each other.",
     ),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from registry.securitygroup.convert import GROUP_SELECTOR
+from registry.tenantsecret.convert import SECRET_SELECTOR
 from tenant_apiserver.least_privilege.proxy_rights import PROXY_ROLES
 from tenant_apiserver.lifecycle.installed import NAMESPACE
 from tenant_apiserver.lifecycle.kinds import TargetObject
@@ -14,17 +16,22 @@ _NO_FINALIZERS = '{"metadata":{"finalizers":null}}'
 _GIVE_UP = f"      kubectl patch helmreleases -n <namespace> <name> --type=merge -p '{_NO_FINALIZERS}'"
 
 
-def remainder(counts: Mapping[str, int], held: Sequence[str]) -> Sequence[str]:
-    """Lines for the operator. `counts` are of HelmReleases, Namespaces and Gateways of tenants; `held` are HelmReleases
+def remainder(counts: Mapping[str, int | None], held: Sequence[str]) -> Sequence[str]:
+    """Lines for the operator. `counts` are of objects by kind, None if they may not be listed; `held` are HelmReleases
     `namespace/name` that are being deleted and that only our controllers would finish."""
+    number = {kind: "an unknown number of" if count is None else str(count) for kind, count in counts.items()}
     lines = [
         "What stays, and how to remove it if that is really meant:",
-        f"  {counts['HelmReleases']} HelmReleases of tenants and applications, with all that they store",
+        f"  {number['HelmRelease']} HelmReleases of tenants and applications, with all that they store",
         "      kubectl delete helmreleases -n tenant-root <name>: Flux uninstalls the chart",
-        f"  {counts['Namespaces']} Namespaces of tenants, with everything in them",
+        f"  {number['Namespace']} Namespaces of tenants, with everything in them",
         "      kubectl delete namespace <name>: deletes everything in it, volumes too",
-        f"  {counts['Gateways']} Gateways that were made for tenants",
+        f"  {number['Gateway']} Gateways that were made for tenants",
         "      kubectl delete tenantgateways -A --all: takes all hostnames and certificates of tenants away",
+        f"  {number['CiliumNetworkPolicy']} CiliumNetworkPolicies of SecurityGroups, whichever server wrote them",
+        f"      kubectl delete ciliumnetworkpolicies -n <namespace> -l {GROUP_SELECTOR}: no Pod has their rules",
+        f"  {number['Secret']} Secrets that are shown as TenantSecrets, whoever wrote them",
+        f"      kubectl delete secrets -n <namespace> -l {SECRET_SELECTOR}: deletes passwords of applications, too",
         f"  CustomResourceDefinition {GATEWAY_CRD} and Namespace {NAMESPACE}, which Cozystack has, too",
         f"      kubectl delete crd {GATEWAY_CRD}: deletes every TenantGateway and its Gateway",
         "  ClusterRoles cozy:tenant and cozy:tenant:*, to which people are bound",

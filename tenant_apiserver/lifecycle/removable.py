@@ -23,6 +23,7 @@ from tenant_apiserver.lifecycle.kinds import (
     foreign_owner,
     target,
 )
+from tenant_apiserver.wiring.applications.forms_keeper import LEASE as FORMS_LEASE
 from tenant_apiserver.wiring.controllers import LEASE
 
 _CERTIFICATES, _ISSUERS = (
@@ -69,7 +70,7 @@ _KEPT_FORMS = TargetObject(CONFIGMAPS, NAMESPACE, KEPT_FORMS)
 STORED: Final = (
     _SECRET,
     _KEPT_FORMS,
-    *(TargetObject(LEASES, NAMESPACE, each) for each in (LEASE, CLAIM_LEASE)),
+    *(TargetObject(LEASES, NAMESPACE, each) for each in (LEASE, FORMS_LEASE, CLAIM_LEASE)),
 )
 """Objects that the running server has created, which have no label."""
 _WRITERS = frozenset({SERVER, FIELD_MANAGER})

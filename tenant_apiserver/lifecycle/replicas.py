@@ -12,10 +12,14 @@ _DURATION = 15
 
 @dataclass(frozen=True, slots=True)
 class LeaseSighting:
-    """The Lease of the leader: `version` changes with each renewal. `first_seen` is in seconds of a monotonic clock."""
+    """The Lease of a leader: `version` changes with each renewal. `first_seen` is in seconds of a monotonic clock."""
 
     version: str
     first_seen: float
+
+
+LeaseSightings = dict[str, LeaseSighting]
+"""By the names of the Leases that somebody holds."""
 
 
 def deployment_ends(deployment: Object | None, pods: Sequence[Object]) -> str:
@@ -32,19 +36,23 @@ def deployment_ends(deployment: Object | None, pods: Sequence[Object]) -> str:
     return f"Pods {', '.join(names)}" if names else ""
 
 
-def sighting(lease: Object | None, last: LeaseSighting | None, now: float) -> LeaseSighting | None:
-    """None if nobody holds the Lease. Times in it are of other clocks, so only its changes count."""
-    if lease is None or not (lease.get("spec") or {}).get("holderIdentity"):
-        return None
-    version = lease["metadata"]["resourceVersion"]
-    return last if last is not None and last.version == version else LeaseSighting(version, now)
+def sightings(leases: Sequence[Object], last: LeaseSightings, now: float) -> LeaseSightings:
+    """Without those that nobody holds. Times in a Lease are of other clocks, so only its changes count."""
+    found = LeaseSightings()
+    for lease in leases:
+        if not (lease.get("spec") or {}).get("holderIdentity"):
+            continue
+        name, version = lease["metadata"]["name"], lease["metadata"]["resourceVersion"]
+        before = last.get(name)
+        found[name] = before if before is not None and before.version == version else LeaseSighting(version, now)
+    return found
 
 
-def lease_ends(lease: Object | None, seen: LeaseSighting | None, now: float) -> str:
-    """The replica that may still lead; empty if none, because the Lease was not renewed for its whole duration."""
-    if lease is None or seen is None:
-        return ""
-    spec = lease.get("spec") or {}
-    if now - seen.first_seen > (spec.get("leaseDurationSeconds") or _DURATION):
-        return ""
-    return f"the Lease of {spec.get('holderIdentity')}"
+def leases_end(leases: Sequence[Object], seen: LeaseSightings, now: float) -> str:
+    """The replicas that may still lead; empty if none, because no Lease was renewed for its whole duration."""
+    holders: list[str] = []
+    for lease in leases:
+        spec, sighting = lease.get("spec") or {}, seen.get(lease["metadata"]["name"])
+        if sighting is not None and now - sighting.first_seen <= (spec.get("leaseDurationSeconds") or _DURATION):
+            holders.append(str(spec.get("holderIdentity")))
+    return f"the Lease of {' and '.join(dict.fromkeys(holders))}" if holders else ""

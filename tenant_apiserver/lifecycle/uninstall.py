@@ -20,11 +20,15 @@ from registry.cluster.interface import (
     HELMRELEASES,
     LEASES,
     NAMESPACES,
+    SECRETS,
     ClusterResource,
     ClusterUnreachable,
     NotServed,
 )
 from registry.names import APPLICATION_GROUP_LABEL, GROUP, ROOT_NAMESPACE, TENANT_ANNOTATION
+from registry.securitygroup.convert import GROUP_SELECTOR, POLICIES
+from registry.tenantnamespace.convert import is_tenant_namespace
+from registry.tenantsecret.convert import SECRET_SELECTOR
 from tenant_apiserver.lifecycle.command import StepFailed, StepRefused, repeated, run_command
 from tenant_apiserver.lifecycle.installed import NAMESPACE, SERVER, proxy_objects
 from tenant_apiserver.lifecycle.kinds import DEPLOYMENTS, PART_OF, PART_OF_LABEL, TargetObject, owner_of
@@ -32,14 +36,17 @@ from tenant_apiserver.lifecycle.marks import is_held, stripping_patch
 from tenant_apiserver.lifecycle.reader import ReadableCluster, list_leading, read_objects, unreadable_lines
 from tenant_apiserver.lifecycle.remainder import remainder, remaining_proxy
 from tenant_apiserver.lifecycle.removable import DELETED_KINDS, STORED, reason_to_keep
-from tenant_apiserver.lifecycle.replicas import LeaseSighting, deployment_ends, lease_ends, sighting
+from tenant_apiserver.lifecycle.replicas import LeaseSightings, deployment_ends, leases_end, sightings
 from tenant_apiserver.lifecycle.serving import others_leading
 from tenant_apiserver.lifecycle.writer import OperatorWriter
 from tenant_apiserver.options.lifecycle import UninstallOptions
+from tenant_apiserver.wiring.applications.forms_keeper import LEASE as FORMS_LEASE
 from tenant_apiserver.wiring.controllers import LEASE
 
 _PODS = ClusterResource("", "v1", "pods", "Pod")
 _GATEWAYS = ClusterResource("gateway.networking.k8s.io", "v1", "gateways", "Gateway")
+_LEASES = tuple(TargetObject(LEASES, NAMESPACE, each) for each in (LEASE, FORMS_LEASE))
+"""Of the replicas that run controllers, and of all that write."""
 _POLL_SECONDS = 1.0
 
 
@@ -157,7 +164,7 @@ class Uninstallation:
         if deployment is not None and deployment["spec"].get("replicas", 1) != 0:
             await self._writer.scale_to_zero(NAMESPACE, SERVER)
             self._say(f"Deployment {NAMESPACE}/{SERVER} is scaled to 0")
-        deadline, seen = self._clock.now() + self._options.timeout, None
+        deadline, seen = self._clock.now() + self._options.timeout, LeaseSightings()
         while True:
             remaining, seen = await self._still_running(seen)
             if not remaining:
@@ -167,14 +174,14 @@ class Uninstallation:
                 raise StepRefused(f"{why}; a server that runs elsewhere must be stopped first")
             await self._clock.sleep(_POLL_SECONDS)
 
-    async def _still_running(self, seen: LeaseSighting | None) -> tuple[str, LeaseSighting | None]:
-        deployment, lease = TargetObject(DEPLOYMENTS, NAMESPACE, SERVER), TargetObject(LEASES, NAMESPACE, LEASE)
-        found = await self._read(deployment, lease)
+    async def _still_running(self, seen: LeaseSightings) -> tuple[str, LeaseSightings]:
+        deployment = TargetObject(DEPLOYMENTS, NAMESPACE, SERVER)
+        found = await self._read(deployment, *_LEASES)
         pods: list[Object] = []
         await self._visit(_PODS, pods.append, NAMESPACE, f"app.kubernetes.io/name={SERVER}")
-        now = self._clock.now()
-        seen = sighting(found.get(lease), seen, now)
-        remaining = deployment_ends(found.get(deployment), pods) or lease_ends(found.get(lease), seen, now)
+        leases, now = [found[each] for each in _LEASES if each in found], self._clock.now()
+        seen = sightings(leases, seen, now)
+        remaining = deployment_ends(found.get(deployment), pods) or leases_end(leases, seen, now)
         return remaining, seen
 
     async def _read(self, *targets: TargetObject) -> Mapping[TargetObject, Object]:
@@ -216,18 +223,33 @@ class Uninstallation:
             self._say(f"  {where}: {owner_of(obj)}")
         self._say("Nothing was written.")
 
-    async def _counts(self) -> Mapping[str, int]:
-        counts = dict.fromkeys(("HelmReleases", "Namespaces", "Gateways"), 0)
+    async def _counts(self) -> Mapping[str, int | None]:
+        """The numbers of objects that stay, by kind; None for a kind that may not be listed."""
+        return {
+            each.kind: await self._count(each, selector)
+            for each, selector in (
+                (HELMRELEASES, f"{APPLICATION_GROUP_LABEL}={GROUP}"),
+                (NAMESPACES, ""),
+                (_GATEWAYS, GATEWAY_MANAGED_BY_LABEL),
+                (POLICIES, GROUP_SELECTOR),
+                (SECRETS, SECRET_SELECTOR),
+            )
+        }
 
-        def count(kind: str, obj: Object) -> None:
-            annotations = obj["metadata"].get("annotations") or {}
-            is_root = obj["metadata"]["name"] == ROOT_NAMESPACE
-            counts[kind] += 1 if kind != "Namespaces" or is_root or TENANT_ANNOTATION in annotations else 0
+    async def _count(self, res: ClusterResource, selector: str) -> int | None:
+        found = 0
 
-        await self._visit(HELMRELEASES, partial(count, "HelmReleases"), selector=f"{APPLICATION_GROUP_LABEL}={GROUP}")
-        await self._visit(NAMESPACES, partial(count, "Namespaces"))
-        await self._visit(_GATEWAYS, partial(count, "Gateways"), selector=GATEWAY_MANAGED_BY_LABEL)
-        return counts
+        def visit(obj: Object) -> None:
+            nonlocal found
+            found += 1 if res != NAMESPACES or _is_of_tenant(obj) else 0
+
+        try:
+            await self._visit(res, visit, selector=selector)
+        except StatusError as error:
+            if error.code != 403:
+                raise
+            return None
+        return found
 
     async def _visit(
         self, res: ClusterResource, visit: Callable[[Object], None], namespace: str = "", selector: str = ""
@@ -242,3 +264,10 @@ class Uninstallation:
         except StatusError as error:
             if error.code != 404:
                 raise
+
+
+def _is_of_tenant(namespace: Object) -> bool:
+    """True for a Namespace that is shown as a TenantNamespace, whoever made it, or that our controllers made."""
+    metadata = namespace["metadata"]
+    is_ours = TENANT_ANNOTATION in (metadata.get("annotations") or {})
+    return is_ours or metadata["name"] == ROOT_NAMESPACE or is_tenant_namespace(namespace)

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from registry.cluster.interface import APISERVICES
 from registry.names import TENANT_FINALIZER
-from tenant_apiserver.least_privilege.rights import RIGHTS
+from tenant_apiserver.least_privilege.projection_rights import projection_rights
+from tenant_apiserver.least_privilege.right import Right
+from tenant_apiserver.least_privilege.rights import CLUSTER_ROLE, RIGHTS
 from tenant_apiserver.lifecycle.facts import ClusterFacts, api_service_name
 from tenant_apiserver.lifecycle.findings import Check, Level
 from tenant_apiserver.lifecycle.installed import OperatorStep, applied
@@ -16,8 +18,7 @@ from tenant_apiserver.lifecycle.serving import leads_to_us, service_of
 
 SECTION = "What would be written"
 _WRITES = ("create", "update", "patch", "delete")
-_BY_CALLERS = ("helmreleases", "leases", "secrets", "apiservices")
-"""The writes of the server without its controllers; `secrets` is that of its certificate."""
+_WITHOUT_CONTROLLERS = ("helmreleases", "events")
 
 
 def list_writes(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:
@@ -58,7 +59,7 @@ def _running(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:
         verbs = [verb for verb in right.verbs if verb in _WRITES]
         resource = f"{', '.join(right.resources)}{'.' if right.group else ''}{right.group}"
         is_stored = right.place is not None or right.limits
-        if not verbs or not is_stored or (step is OperatorStep.REPLACE and right.resources[0] not in _BY_CALLERS):
+        if not verbs or not is_stored or (step is OperatorStep.REPLACE and not _is_used_without_controllers(right)):
             continue
         if right.role.component and target("ClusterRoleBinding", right.role.name) not in facts.found:
             continue
@@ -70,3 +71,10 @@ def _running(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:
         else f"{TENANT_FINALIZER} on HelmReleases of Tenants"
     )
     yield Check(SECTION, Level.INFO, "finalizers", f"{who}; `tenant-apiserver uninstall` removes them")
+
+
+def _is_used_without_controllers(right: Right) -> bool:
+    """True for what the server writes for callers, for its certificate, and to serve applications. The rights of its
+    controllers are in the ClusterRole of the server."""
+    is_for_controllers = right.role == CLUSTER_ROLE and right not in projection_rights(CLUSTER_ROLE)
+    return not is_for_controllers or right.resources[0] in _WITHOUT_CONTROLLERS

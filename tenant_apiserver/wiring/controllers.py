@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -32,7 +32,9 @@ from registry.cluster.informer_factory import InformerFactory
 from registry.cluster.interface import ClusterClient
 from registry.tenantgateway.types import GROUP as GATEWAYS
 from tenant_apiserver.wiring.applications.api import ApplicationApi
-from tenant_apiserver.wiring.applications.controllers import application_controllers
+from tenant_apiserver.wiring.applications.controllers import workloads_controller
+from tenant_apiserver.wiring.applications.forms_keeper import LEASE as FORMS_LEASE
+from tenant_apiserver.wiring.applications.forms_keeper import FormsKeeper
 from tenant_apiserver.wiring.gateway_controller import NAME as TENANT_GATEWAY
 from tenant_apiserver.wiring.gateway_controller import GatewayControllers
 from tenant_apiserver.wiring.platform_routes import platform_route_controller
@@ -52,7 +54,8 @@ _logger = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerContext:
     """The dependencies of all controllers. `own_networks` are those of a cluster that knows them itself, `sources` the
-    parts of `settings`. `enforces_quotas` is False for a cluster that is known to enforce no ResourceQuotas."""
+    parts of `settings`. `enforces_quotas` is False for a cluster that is known to enforce no ResourceQuotas.
+    `applications` is None for a process that may not even write the forms of their kinds."""
 
     cluster: ClusterClient
     tenants: TenantApi
@@ -65,7 +68,8 @@ class ControllerContext:
 
 
 class Controllers:
-    """The chosen controllers. With a `lease_namespace`, a Lease there decides which replica runs them.
+    """The chosen controllers, and what keeps the forms of applications, whichever are chosen. With a `lease_namespace`,
+    a Lease there for each of the two decides which replica runs it.
 
     Must be created before the informers run, because it adds handlers to them.
     """
@@ -105,15 +109,15 @@ class Controllers:
                 )
             )
         self._elector = _elector(context.cluster, gate, lease_namespace) if gate is not None else None
-        others: list[Runnable] = [recorder]
-        if context.applications is not None:
-            others += application_controllers(context.applications, self._informers, writer, queues)
-            context.applications.recorder = recorder
-            context.applications.leads = lambda: self.leads
-        self._manager = ControllerManager(controllers=[*controllers, *others], elector=self._elector)
         self._idle = not controllers
-        if self._elector is not None and not self._idle:
-            _export_leadership(context.metrics, self._elector)
+        others: list[Runnable] = [recorder]
+        if context.applications is not None and not self._idle:
+            others.append(workloads_controller(context.applications, self._informers, writer, queues))
+        self._manager = ControllerManager(controllers=[*controllers, *others], elector=self._elector)
+        self._keeper = _new_forms_keeper(context, queues, lease_namespace)
+        keepers_elector = self._keeper.elector if self._keeper is not None else None
+        electors = {LEASE: None if self._idle else self._elector, FORMS_LEASE: keepers_elector}
+        _export_leadership(context.metrics, electors)
         self._chosen = frozenset(chosen)
 
     @property
@@ -122,20 +126,20 @@ class Controllers:
         return self._informers
 
     @property
-    def leads(self) -> bool:
-        """True while this process runs its controllers, or will as the only one."""
-        return not self._idle and (self._elector is None or self._elector.is_leader)
-
-    @property
     def may_create_root(self) -> bool:
         """True if this process creates the root Tenant, or will if it becomes the leader and no other one leads."""
         led_elsewhere = self._elector is not None and self._elector.leader not in ("", self._elector.identity)
         return ROOT_TENANT in self._chosen and not led_elsewhere
 
     async def run(self) -> None:
-        """Runs until cancelled; returns immediately if no controller was chosen."""
-        if self._idle:
-            return
+        """Runs until cancelled; returns immediately if nothing is to be run."""
+        async with asyncio.TaskGroup() as group:
+            if self._keeper is not None:
+                group.create_task(self._keeper.run(), name="application-kinds")
+            if not self._idle:
+                group.create_task(self._run_chosen(), name="controllers")
+
+    async def _run_chosen(self) -> None:
         # the informers that the API serves from come first, so that the server becomes ready early
         for informer in self._tenants.informers:
             await _wait_until_synced(informer)
@@ -156,6 +160,18 @@ def _report_deletion(recorder: Recorder, gate: WriteGate, package: Object, chang
     """Every replica sees the deletion; the leader tells about it."""
     if gate.is_open:
         recorder.record(Regarding.of(PACKAGES, package), deletion_event(changed))
+
+
+def _new_forms_keeper(context: ControllerContext, queues: WorkQueueMetrics, lease_namespace: str) -> FormsKeeper | None:
+    if context.applications is None:
+        return None
+    return FormsKeeper(
+        context.applications,
+        cluster=context.cluster,
+        queues=queues,
+        reporting_controller=REPORTING_CONTROLLER,
+        lease_namespace=lease_namespace,
+    )
 
 
 def _new_publishing_guard(context: ControllerContext, informers: InformerFactory) -> PublishingGuard:
@@ -249,12 +265,20 @@ def _elector(cluster: ClusterClient, gate: LeaseGate, namespace: str) -> LeaderE
     return LeaderElector(cluster=cluster, gate=gate, candidate=candidate)
 
 
-def _export_leadership(metrics: Metrics, elector: LeaderElector) -> None:
-    """The metric of Kubernetes' own components (k8s.io/component-base), from the start on."""
+def _export_leadership(metrics: Metrics, electors: Mapping[str, LeaderElector | None]) -> None:
+    """The metric of Kubernetes' own components (k8s.io/component-base), from the start on, by the names of Leases."""
+    taking_part = {name: elector for name, elector in electors.items() if elector is not None}
+    if not taking_part:
+        return
     found = Gauge(
         "leader_election_master_status",
         "1 if this replica leads, and 0 if it would take over.",
         ["name"],
         registry=metrics.registry,
     )
-    found.labels(LEASE).set_function(lambda: float(elector.is_leader))
+    for name, elector in taking_part.items():
+        found.labels(name).set_function(partial(_is_leader, elector))
+
+
+def _is_leader(elector: LeaderElector) -> float:
+    return float(elector.is_leader)

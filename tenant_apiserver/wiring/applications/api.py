@@ -115,7 +115,7 @@ class ApplicationApi(NoOpEventHandler):
             store_objects=False,
         )
         self.kept_forms = KeptFormsReader()
-        """Reads the forms that were in force when a process last led. The leader's controller writes them."""
+        """Reads the forms that were in force when a process last led. The FormsKeeper of the leader writes them."""
         self.kept_forms.on_change = self._changed.set
         self._kept_forms.add_handler(self.kept_forms)
         self.leads: Callable[[], bool] = lambda: False

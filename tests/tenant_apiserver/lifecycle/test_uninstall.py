@@ -24,10 +24,12 @@ from registry.cluster.interface import (
     SECRETS,
     ClusterResource,
 )
+from registry.securitygroup.convert import POLICIES
 from tenant_apiserver.lifecycle.command import StepFailed, StepRefused, run_command
 from tenant_apiserver.lifecycle.kinds import CRDS, DEPLOYMENTS
 from tenant_apiserver.lifecycle.marks import stripping_patch
-from tenant_apiserver.lifecycle.replicas import LeaseSighting, deployment_ends, lease_ends, sighting
+from tenant_apiserver.lifecycle.remainder import remainder
+from tenant_apiserver.lifecycle.replicas import LeaseSighting, deployment_ends, leases_end, sightings
 from tenant_apiserver.lifecycle.uninstall import OperatorClock, Uninstallation
 from tenant_apiserver.options.lifecycle import UninstallOptions
 from tests.tenant_apiserver.lifecycle.live_cozystack import LiveCozystack, api_service, deployment, live_cozystack
@@ -76,7 +78,8 @@ def installed() -> LiveCozystack:
     cluster.add(SECRETS, {"metadata": {"name": "tenant-apiserver-serving-cert", **home, **WRITTEN}, "data": KEYS})
     cluster.add(SECRETS, {"metadata": {"name": "theirs", **home}})
     cluster.add(CONFIGMAPS, {"metadata": {"name": "tenant-apiserver-application-kinds", **home, **LED}})
-    cluster.add(LEASES, {"metadata": {"name": "tenant-apiserver", **home, **WRITTEN}, "spec": {"holderIdentity": ""}})
+    for name in ("tenant-apiserver", "tenant-apiserver-application-kinds"):
+        cluster.add(LEASES, {"metadata": {"name": name, **home, **WRITTEN}, "spec": {"holderIdentity": ""}})
     cluster.add(NAMESPACES, {"metadata": {"name": "tenant-root", "labels": HELMS}})
     cluster.add(NAMESPACES, {"metadata": {"name": "tenant-alice", "annotations": {"apps.cozystack.io/tenant": "a/b"}}})
     cluster.add(CRDS, {"metadata": {"name": "tenantgateways.gateway.cozystack.io", "labels": PART_OF}})
@@ -263,9 +266,11 @@ def _shape(cluster: LiveCozystack, res: ClusterResource) -> list[Object]:
     return sorted(found, key=lambda each: str(each["metadata"]["name"]))
 
 
-async def test_finalizers_stay_until_nobody_leads() -> None:
+@pytest.mark.parametrize("name", ["tenant-apiserver", "tenant-apiserver-application-kinds"])
+async def test_finalizers_stay_until_nobody_leads(name: str) -> None:
+    """A server that runs elsewhere is noticed with controllers and without: each holds a Lease."""
     cluster = installed()
-    lease = cluster.peek(LEASES, "cozy-system", "tenant-apiserver")
+    lease = cluster.peek(LEASES, "cozy-system", name)
     assert lease is not None
     lease["spec"] = {"holderIdentity": "a-process-elsewhere", "leaseDurationSeconds": 15}
     cluster.add(LEASES, lease)
@@ -273,7 +278,7 @@ async def test_finalizers_stay_until_nobody_leads() -> None:
 
     async def renew(verb: str, res: ClusterResource, key: Key) -> None:
         nonlocal renewals
-        if (verb, res) == ("get", LEASES) and key.name == "tenant-apiserver":
+        if (verb, res) == ("get", LEASES) and key.name == name:
             renewals += 1
             cluster.add(LEASES, lease)
 
@@ -347,16 +352,48 @@ def test_replicas_have_ended(found: Object | None, pods: list[Object], expected:
 
 def test_a_lease_counts_until_it_was_not_renewed_for_its_duration() -> None:
     lease: Object = {
-        "metadata": {"resourceVersion": "1"},
+        "metadata": {"name": "l", "resourceVersion": "1"},
         "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": "2001-01-01T00:00:00Z"},
     }
-    seen = sighting(lease, None, 100.0)
-    assert seen == LeaseSighting("1", 100.0)
-    assert lease_ends(lease, seen, 110.0) == "the Lease of a"
-    assert sighting(lease, seen, 110.0) == seen
-    assert lease_ends(lease, seen, 115.1) == ""
+    seen = sightings([lease], {}, 100.0)
+    assert seen == {"l": LeaseSighting("1", 100.0)}
+    assert leases_end([lease], seen, 110.0) == "the Lease of a"
+    assert sightings([lease], seen, 110.0) == seen
+    assert leases_end([lease], seen, 115.1) == ""
+    other: Object = {"metadata": {"name": "m", "resourceVersion": "1"}, "spec": {"holderIdentity": "b"}}
+    both = sightings([lease, other], seen, 114.0)
+    assert leases_end([lease, other], both, 115.0) == "the Lease of a and b"
+    assert leases_end([lease, other], both, 115.1) == "the Lease of b"
     lease["metadata"]["resourceVersion"] = "2"
-    assert sighting(lease, seen, 114.0) == LeaseSighting("2", 114.0)
+    assert sightings([lease], seen, 114.0) == {"l": LeaseSighting("2", 114.0)}
     lease["spec"]["holderIdentity"] = ""
-    assert sighting(lease, seen, 114.0) is None
-    assert lease_ends(lease, None, 114.0) == ""
+    assert sightings([lease], seen, 114.0) == {}
+    assert leases_end([lease], {}, 114.0) == ""
+
+
+async def test_all_that_stays_of_a_live_cozystack_is_counted() -> None:
+    """Also what cozystack-api and the charts have made, and what this server wrote for callers."""
+    cluster = installed()
+    label = {"tenant.cozystack.io/tenant-bob": ""}
+    cluster.add(NAMESPACES, {"metadata": {"name": "tenant-bob", "labels": {**HELMS, **label}}})
+    cluster.add(NAMESPACES, {"metadata": {"name": "default"}})
+    place = {"namespace": "tenant-bob"}
+    for name, value in (("web", "true"), ("other", "false")):
+        labels = {"sdn.cozystack.io/securitygroup": value}
+        cluster.add(POLICIES, {"metadata": {"name": name, "labels": labels, **place}})
+    for number in range(3):
+        labels = {"internal.cozystack.io/tenantresource": "true"}
+        cluster.add(SECRETS, {"metadata": {"name": f"s{number}", "labels": labels, **place}})
+    _, said = await run(cluster)
+    for line in (
+        "  3 Namespaces of tenants",
+        "  1 CiliumNetworkPolicies of SecurityGroups",
+        "  3 Secrets that are shown as TenantSecrets",
+    ):
+        assert line in said, said
+
+
+def test_a_number_that_cannot_be_read_is_unknown() -> None:
+    kinds = ("HelmRelease", "Namespace", "Gateway", "CiliumNetworkPolicy")
+    lines = remainder({**dict.fromkeys(kinds, 0), "Secret": None}, [])
+    assert any(each.startswith("  an unknown number of Secrets") for each in lines)

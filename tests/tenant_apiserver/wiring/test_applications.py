@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,6 +15,7 @@ from admission.chain import ignore_observation
 from apiserver.authorization.authorizer import PrivilegedGroups
 from apiserver.meta.resource import Key, Object
 from apiserver.metrics import Metrics
+from controller.platform.settings import PlatformSettings, ReloadableSettings
 from controller.runtime.apply import ClusterWriter
 from controller.runtime.event_recorder import Event, Recorder, Regarding
 from controller.runtime.workqueue_metrics import WorkQueueMetrics
@@ -26,13 +27,17 @@ from registry.cluster.informer_factory import InformerFactory
 from registry.cluster.interface import (
     APPLICATIONDEFINITIONS,
     CONFIGMAPS,
+    EVENTS,
     HELMRELEASES,
+    LEASES,
     NAMESPACES,
     ClusterResource,
     NotServed,
 )
 from tenant_apiserver.wiring.applications.api import ApplicationApi, ApplicationApiConfig
-from tenant_apiserver.wiring.applications.controllers import application_controllers
+from tenant_apiserver.wiring.applications.controllers import workloads_controller
+from tenant_apiserver.wiring.applications.forms_keeper import LEASE, FormsKeeper
+from tenant_apiserver.wiring.controllers import ControllerContext, Controllers
 from tenant_apiserver.wiring.releases import watch_releases
 from tenant_apiserver.wiring.visibility import by_rbac
 from tests.fake_cluster import FakeCluster
@@ -54,14 +59,16 @@ class Events(Recorder):
 
 
 class ServingReplica:
-    """One process. With `leads`, it keeps the forms in force."""
+    """One process. With `leads`, it keeps the forms in force. With `chosen`, it is a replica with these controllers:
+    a Lease decides, and Events are written to the cluster."""
 
-    def __init__(self, cluster: FakeCluster, *, leads: bool) -> None:
+    def __init__(self, cluster: FakeCluster, *, leads: bool, chosen: Sequence[str] | None) -> None:
         self.metrics = Metrics()
         self.events = Events()
         namespaces = Informer(cluster, NAMESPACES)
         releases = watch_releases(cluster)
         tenants: Any = SimpleNamespace(
+            informers=(),
             namespaces=namespaces,
             visibility=by_rbac(cluster),
             releases=releases.informer,
@@ -78,15 +85,22 @@ class ServingReplica:
                 admission_informers=(),
             )
         )
-        self.api.recorder = self.events
-        self.api.leads = lambda: leads
         self.tasks: list[Any] = [releases.informer.run, self.api.run]
+        if chosen is not None:
+            settings = ReloadableSettings(PlatformSettings())
+            context = ControllerContext(
+                cluster=cluster, tenants=tenants, settings=settings, metrics=self.metrics, applications=self.api
+            )
+            self.tasks.append(Controllers(context, chosen=chosen, lease_namespace="cozy-system").run)
+            return
         if leads:
             informers = InformerFactory(cluster)
             writer = ClusterWriter(cluster=cast(Any, cluster), gate=OpenGate())
             queues = WorkQueueMetrics(self.metrics.registry)
-            controllers = application_controllers(self.api, informers, writer, queues)
-            self.tasks += [informers.run, *(each.run for each in controllers)]
+            keeper = FormsKeeper(self.api, cluster=cluster, queues=queues, reporting_controller="example.org/test")
+            workloads = workloads_controller(self.api, informers, writer, queues)
+            self.tasks += [informers.run, keeper.run, workloads.run]
+        self.api.recorder = self.events
 
     def workloads_ready(self, name: str) -> tuple[str, str, str] | None:
         """The status, reason and message of the condition, as the watch cache has it."""
@@ -106,8 +120,10 @@ class ServingReplica:
 
 
 @asynccontextmanager
-async def serving(cluster: FakeCluster, *, leads: bool = True) -> AsyncIterator[ServingReplica]:
-    replica = ServingReplica(cluster, leads=leads)
+async def serving(
+    cluster: FakeCluster, *, leads: bool = True, chosen: Sequence[str] | None = None
+) -> AsyncIterator[ServingReplica]:
+    replica = ServingReplica(cluster, leads=leads, chosen=chosen)
     tasks = [asyncio.create_task(each()) for each in replica.tasks]
     try:
         await until(lambda: replica.api.forms is not None)
@@ -185,6 +201,47 @@ async def test_a_follower_that_has_decided_otherwise_follows_the_leader() -> Non
         # a leader that sees both changes at once prefers the smaller name
         async with serving(cluster):
             await until(lambda: follower.kinds == kept(cluster) == {"other": "x-"})
+
+
+def written_events(cluster: FakeCluster) -> list[tuple[str, str]]:
+    """(name of the definition, reason)."""
+    keys = [each.key for each in cluster.writes if each.resource == EVENTS]
+    found = [cluster.peek(EVENTS, each.namespace, each.name) or {} for each in keys]
+    return [(each["regarding"]["name"], each["reason"]) for each in found]
+
+
+def holder(cluster: FakeCluster) -> str:
+    lease = cluster.peek(LEASES, "cozy-system", LEASE) or {}
+    return str((lease.get("spec") or {}).get("holderIdentity") or "")
+
+
+async def test_replicas_without_controllers_keep_the_forms_and_tell_of_a_bad_one() -> None:
+    """As on a live Cozystack. The next replica goes on when the one that leads ends."""
+    cluster = cluster_with(REDIS)
+    async with AsyncExitStack() as stack:
+        async with serving(cluster, chosen=()) as first:
+            await until(lambda: kept(cluster) == {"redis": "redis-"})
+            leader = holder(cluster)
+            assert leader
+            second = await stack.enter_async_context(serving(cluster, chosen=()))
+            await change(cluster, "redis", prefix="Bad!")
+            await until(lambda: written_events(cluster) == [("redis", "FormRefused")])
+            assert holder(cluster) == leader
+            assert first.kinds == second.kinds == kept(cluster) == {"redis": "redis-"}
+        await until(lambda: holder(cluster) not in ("", leader))
+        assert second.kinds == {"redis": "redis-"}
+        await change(cluster, "redis", prefix="new-")
+        await until(lambda: kept(cluster) == second.kinds == {"redis": "new-"})
+    assert kept(cluster) == {"redis": "new-"}
+
+
+async def test_a_kind_with_a_bad_definition_is_served_after_all_replicas_without_controllers_have_ended() -> None:
+    cluster = cluster_with(REDIS)
+    async with serving(cluster, chosen=()):
+        await until(lambda: kept(cluster) == {"redis": "redis-"})
+    await change(cluster, "redis", prefix="Bad!")
+    async with serving(cluster, chosen=()) as replica:
+        assert replica.kinds == {"redis": "redis-"}
 
 
 async def test_each_state_is_told_and_so_is_its_end(caplog: pytest.LogCaptureFixture) -> None:
