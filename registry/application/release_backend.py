@@ -22,12 +22,20 @@ from registry.application.identity import application_of
 from registry.application.release_cache import ReleaseCache
 from registry.application.release_errors import ApplicationNames
 from registry.application.release_metadata import mark_unconfirmed
-from registry.cluster.interface import HELMRELEASES, ClusterClient
+from registry.cluster.interface import HELMRELEASES, ClusterClient, NotServed
 from registry.generic.deletion import delete_body
 from registry.generic.run_to_end import run_to_end
 
 FIELD_MANAGER = "tenant-apiserver"
 STALE_WARNING = "kube-apiserver cannot be reached at present: the response may be out of date"
+MISSING_RELEASES = "kube-apiserver does not serve HelmReleases, so Flux has to be installed"
+
+
+def stale_warning(error: StatusError, missing: str) -> str:
+    """The warning of a read while the cluster cannot be watched because of `error`; `missing` says which kind it is
+    that the cluster may not serve."""
+    is_missing = isinstance(error, NotServed) or error.code == 404
+    return f"{missing}: the response may be out of date" if is_missing else STALE_WARNING
 
 
 class ReleaseConversion(Protocol):
@@ -91,7 +99,7 @@ class ReleaseBackend:
 
     def before_read(self, context: RequestContext) -> None:
         if self._feed.cluster_error is not None:
-            context.warn(STALE_WARNING)
+            context.warn(stale_warning(self._feed.cluster_error, MISSING_RELEASES))
 
     async def read(self, key: Key, *, live: bool) -> Object | None:
         if not live:
@@ -224,7 +232,7 @@ class ReleaseBackend:
             return None
         except StatusError as e:
             if e.code == 404:
-                raise errors.ServiceUnavailable("kube-apiserver does not serve HelmReleases", retry_after=1) from e
+                raise errors.ServiceUnavailable(MISSING_RELEASES, retry_after=1) from e
             raise
 
     def _answered(self, key: Key, release: Object) -> None:
@@ -240,6 +248,8 @@ class ReleaseBackend:
         about this object, while any other response with code 404 stays a plain StatusError (WIRE-I24)."""
         try:
             yield
+        except NotServed as e:
+            raise errors.ServiceUnavailable(MISSING_RELEASES, retry_after=1) from e
         except StatusError as e:
             error = self._names.translate(e, key)
             if error is e:

@@ -26,7 +26,7 @@ _WATCH_SECONDS = 300
 # An API server that does not know sendInitialEvents may ignore it and never send the bookmark after them.
 _INITIAL_EVENTS_SECONDS = 60.0
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-_GONE = 410
+_FORBIDDEN, _GONE = 403, 410
 # kube-apiserver does not have the version yet: etcd was restored from an older backup.
 _VERSION_TOO_LARGE = "ResourceVersionTooLarge"
 _LONGEST_RETRY_AFTER = 30
@@ -61,9 +61,11 @@ class Informer:
         transform: Callable[[Object], Object] = lambda obj: obj,
         keeps: Callable[[Object], object] | None = None,
         minimum_version: Callable[[], int] = lambda: 0,
+        if_forbidden: str = "",
         backoff: Backoff | None = None,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
+        """`if_forbidden` is logged, and no warning, while the account may not read a kind that is off by default."""
         self._cluster = cluster
         self._resource = resource
         self._namespace = namespace
@@ -72,6 +74,7 @@ class Informer:
         self._transform = transform
         self._keeps = keeps
         self._minimum_version = minimum_version
+        self._if_forbidden = if_forbidden
         self._backoff = backoff or Backoff()
         self._sleep = sleep
         self._handlers: list[EventHandler] = []
@@ -182,9 +185,15 @@ class Informer:
             # resuming would lead to the same event again
             self._start_over()
         if self._cluster_error is None:
-            _logger.warning("informer of %s: the watch failed: %s", self._resource.plural, reason_for_log(error))
+            self._log_failure(error)
         self._set_cluster_error(error)
         return max(self._backoff.next(), float(min(error.retry_after, _LONGEST_RETRY_AFTER)))
+
+    def _log_failure(self, error: StatusError) -> None:
+        if error.code == _FORBIDDEN and self._if_forbidden:
+            _logger.info("%s", self._if_forbidden)
+        else:
+            _logger.warning("informer of %s: the watch failed: %s", self._resource.plural, reason_for_log(error))
 
     def _handle_unavailable_version(self) -> float:
         """Lists again without a delay, since the cache is incomplete meanwhile; a list that fails, too, and a stream

@@ -45,13 +45,15 @@ class Conversion(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ProjectionParts:
-    """`stored` is the kind of the objects in the cluster; `check` is called before reads."""
+    """`stored` is the kind of the objects in the cluster; `check` is called before reads. `missing` is the message of
+    errors while the cluster does not serve that kind."""
 
     cluster: ClusterClient
     stored: ClusterResource
     feed: ProjectionFeed
     conversion: Conversion
     check: CheckReadable
+    missing: str = ""
 
 
 class ProjectionBackend:
@@ -63,6 +65,7 @@ class ProjectionBackend:
         self._feed = parts.feed
         self._conversion = parts.conversion
         self._check = parts.check
+        self._missing = parts.missing
 
     @property
     def cache(self) -> WatchCache:
@@ -183,7 +186,8 @@ class ProjectionBackend:
         try:
             yield
         except StatusError as error:
-            translated = translate(error, key, shown=self.cache.resource, stored=self._stored)
+            shown, stored = self.cache.resource, self._stored
+            translated = translate(error, key, shown=shown, stored=stored, missing=self._missing)
             if translated is error:
                 raise
             raise translated from error

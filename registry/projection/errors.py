@@ -14,11 +14,14 @@ from registry.cluster.interface import ClusterResource, ClusterUnreachable, NotS
 _DENIED = re.compile(r' is forbidden: User "[^"]*" cannot [a-z]+ resource ')
 
 
-def translate(error: StatusError, key: Key, *, shown: Resource, stored: ClusterResource) -> StatusError:
-    """The same error for the projection, with the same code. Errors about other objects are returned unchanged."""
+def translate(
+    error: StatusError, key: Key, *, shown: Resource, stored: ClusterResource, missing: str = ""
+) -> StatusError:
+    """The same error for the projection, with the same code. Errors about other objects are returned unchanged.
+    `missing` is the message if the cluster does not serve the stored kind."""
     about = _is_about(error, key, stored)
     if isinstance(error, NotServed) or (error.code == 404 and not about):
-        return errors.ServiceUnavailable(f"kube-apiserver does not serve {stored.plural}", retry_after=1)
+        return errors.ServiceUnavailable(missing or f"kube-apiserver does not serve {stored.plural}", retry_after=1)
     if isinstance(error, ClusterUnreachable) or not about:
         return error
     match error.reason:

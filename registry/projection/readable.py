@@ -8,7 +8,7 @@ from typing import Protocol
 from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.request.context import RequestContext
-from registry.application.release_backend import STALE_WARNING
+from registry.application.release_backend import STALE_WARNING, stale_warning
 from registry.projection.feed import ProjectionFeed
 from registry.projection.storage import CheckReadable
 
@@ -48,6 +48,6 @@ def readable(feed: ProjectionFeed, missing: Callable[[], str] = lambda: "") -> C
         elif error is not None and not feed.cache.ready:
             raise errors.ServiceUnavailable(f"what {plural} are made from cannot be read at present", retry_after=1)
         elif error is not None:
-            context.warn(STALE_WARNING)
+            context.warn(stale_warning(error, f"kube-apiserver does not serve what {plural} are made from"))
 
     return check

@@ -59,6 +59,9 @@ class ServedProjection:
         return self.storage.resource
 
 
+_SECRETS_OFF = "TenantSecrets are off: the account may not read Secrets; the component tenantsecrets gives the right"
+
+
 class ProjectionApi:
     """The caller runs `run`."""
 
@@ -97,6 +100,7 @@ class ProjectionApi:
             label_selector=SECRET_SELECTOR,
             store_objects=False,
             transform=trim_secret,
+            if_forbidden=_SECRETS_OFF,
             minimum_version=self._config.tenants.visibility.first_version,
         )
         feed = ProjectionFeed(
@@ -135,7 +139,9 @@ class ProjectionApi:
         self._checked.append(partial(_show_nothing_if_missing, available, feed))
         missing = "security groups need Cilium: kube-apiserver does not serve CiliumNetworkPolicies"
         check = readable(feed, lambda: missing if _is_missing(available) else "")
-        parts = ProjectionParts(cluster=cluster, stored=POLICIES, feed=feed, conversion=conversion, check=check)
+        parts = ProjectionParts(
+            cluster=cluster, stored=POLICIES, feed=feed, conversion=conversion, check=check, missing=missing
+        )
         return self._written(ProjectionBackend(parts), strategy)
 
     def _options(self) -> ServedProjection:

@@ -132,6 +132,7 @@ async def play(
     transform: Callable[[Object], Object] = whole,
     keeps: Callable[[Object], bool] | None = None,
     minimum_version: Callable[[], int] = lambda: 0,
+    if_forbidden: str = "",
 ) -> Run:
     """Runs an informer through the script without delays."""
     script, record, pauses = Script(*steps), RecordingHandler(), list[tuple[float, bool]]()
@@ -147,6 +148,7 @@ async def play(
         transform=transform,
         keeps=keeps,
         minimum_version=minimum_version,
+        if_forbidden=if_forbidden,
         backoff=backoff,
         sleep=sleep,
     )

@@ -73,6 +73,13 @@ async def test_the_log_says_why_a_watch_failed(
     assert [each.getMessage() for each in caplog.records] == [f"informer of namespaces: the watch failed: {expected}"]
 
 
+async def test_a_right_that_is_off_by_design_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    forbidden = StatusError(403, "Forbidden", "secrets is forbidden")
+    with caplog.at_level(logging.INFO):
+        await play(INITIAL, [forbidden], page(5), if_forbidden="TenantSecrets are off")
+    assert [(each.levelno, each.getMessage()) for each in caplog.records] == [(logging.INFO, "TenantSecrets are off")]
+
+
 async def test_a_new_list_is_not_older_than_the_last_event_unless_that_version_is_unavailable() -> None:
     future = errors.TooLargeResourceVersion(6, 4)
     rejected = StatusError(422, "Invalid", "")

@@ -14,7 +14,7 @@ from apiserver.request.context import RequestContext
 from apiserver.request.options import DeleteOptions
 from apiserver.storage.watch_cache import WatchCache
 from registry.application.release_cache import ReleaseCache, trim_release
-from registry.cluster.interface import HELMRELEASES, ClusterResource, ClusterUnreachable
+from registry.cluster.interface import HELMRELEASES, ClusterResource, ClusterUnreachable, NotServed
 from registry.names import release_name
 from registry.tenant.release_settings import ReleaseSettings
 from registry.tenant.storage import TenantBackend
@@ -36,6 +36,7 @@ class FakeReleaseCluster:
         self.writes: list[str] = []
         self.events: list[tuple[str, Object, int]] = []
         self.unreachable = False
+        self.serves_releases = True
         self.writing = asyncio.Event()
         self.may_finish = asyncio.Event()
         self.may_finish.set()
@@ -115,6 +116,8 @@ class FakeReleaseCluster:
         await self.may_finish.wait()
 
     def _reached(self) -> None:
+        if not self.serves_releases:
+            raise NotServed
         if self.unreachable:
             raise ClusterUnreachable
 

@@ -12,7 +12,7 @@ from apiserver.meta.resource import Key, Object
 from apiserver.request.context import RequestContext
 from apiserver.request.options import DeleteOptions
 from registry import names
-from registry.cluster.interface import ClusterUnreachable
+from registry.cluster.interface import ClusterUnreachable, NotServed
 from registry.tenant.convert import to_release
 from registry.tenant.release_settings import ReleaseSettings
 from tests.registry.tenant.release_cluster import KEY, World, tenant
@@ -163,6 +163,21 @@ async def test_a_tenant_missing_from_the_cache_is_awaited(world: World) -> None:
     reading = asyncio.create_task(world.backend.read(KEY, live=False))
     world.cluster.deliver(world.feed)
     assert await reading is not None
+
+
+async def test_while_flux_is_missing_clients_are_told_so(world: World) -> None:
+    current = await world.create(tenant())
+    world.cluster.deliver(world.feed)
+    world.feed.set_cluster_error(NotServed())
+    warnings: list[str] = []
+    context = cast(RequestContext, type("Context", (), {"warn": staticmethod(warnings.append)}))
+    world.backend.before_read(context)
+    missing = "kube-apiserver does not serve HelmReleases, so Flux has to be installed"
+    assert warnings == [f"{missing}: the response may be out of date"]
+    world.cluster.serves_releases = False
+    for call in (world.create(tenant()), world.backend.read(KEY, live=True), world.delete(current)):
+        with pytest.raises(errors.ServiceUnavailable, match=missing):
+            await call
 
 
 async def test_during_an_outage_reads_have_a_warning_and_writes_fail(world: World) -> None:
