@@ -49,6 +49,9 @@ class Informer:
     resource that has not changed for long has an older one: it is then listed from etcd, which has the present one.
     """
 
+    if_forbidden = ""
+    """Logged, and no warning, while the account may not read a kind that is off by default."""
+
     def __init__(
         self,
         cluster: ClusterClient,
@@ -61,11 +64,9 @@ class Informer:
         transform: Callable[[Object], Object] = lambda obj: obj,
         keeps: Callable[[Object], object] | None = None,
         minimum_version: Callable[[], int] = lambda: 0,
-        if_forbidden: str = "",
         backoff: Backoff | None = None,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
-        """`if_forbidden` is logged, and no warning, while the account may not read a kind that is off by default."""
         self._cluster = cluster
         self._resource = resource
         self._namespace = namespace
@@ -74,7 +75,6 @@ class Informer:
         self._transform = transform
         self._keeps = keeps
         self._minimum_version = minimum_version
-        self._if_forbidden = if_forbidden
         self._backoff = backoff or Backoff()
         self._sleep = sleep
         self._handlers: list[EventHandler] = []
@@ -190,8 +190,8 @@ class Informer:
         return max(self._backoff.next(), float(min(error.retry_after, _LONGEST_RETRY_AFTER)))
 
     def _log_failure(self, error: StatusError) -> None:
-        if error.code == _FORBIDDEN and self._if_forbidden:
-            _logger.info("%s", self._if_forbidden)
+        if error.code == _FORBIDDEN and self.if_forbidden:
+            _logger.info("%s", self.if_forbidden)
         else:
             _logger.warning("informer of %s: the watch failed: %s", self._resource.plural, reason_for_log(error))
 

@@ -100,9 +100,9 @@ class ProjectionApi:
             label_selector=SECRET_SELECTOR,
             store_objects=False,
             transform=trim_secret,
-            if_forbidden=_SECRETS_OFF,
             minimum_version=self._config.tenants.visibility.first_version,
         )
+        informer.if_forbidden = _SECRETS_OFF
         feed = ProjectionFeed(
             self._cache(strategy.resource),
             shows=conversion.shows,

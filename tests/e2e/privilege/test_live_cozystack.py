@@ -285,6 +285,48 @@ def test_an_upgrade_that_is_forced_takes_the_groups_back_and_preflight_says_who_
     assert live.client.get(f"{GROUP_VERSION}/tenants").status == 200
 
 
+def test_after_the_move_tenants_are_ready_and_a_bad_definition_takes_no_kind_down(live: LiveCluster) -> None:
+    """With our controllers off: Flux says whether a Tenant is ready, and the forms of kinds outlast a restart."""
+    live.restart_ours("--controllers=none")
+    create(live, "installed")
+    path = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/tenant-root/helmreleases/tenant-installed/status"
+    time, merge_patch = "2026-01-01T00:00:00Z", "application/merge-patch+json"
+    ready = {"type": "Ready", "status": "True", "reason": "InstallSucceeded", "message": "", "lastTransitionTime": time}
+    said = {"status": {"conditions": [{**ready, "observedGeneration": 1}]}}
+    live.client.request("PATCH", path, said, content_type=merge_patch).expect(200)
+    succeeds(live, "replace")
+    try:
+        live.kube.kubectl("wait", "tenant/installed", f"--namespace={ROOT}", "--for=condition=Ready", "--timeout=60s")
+        if live.real:
+            _check_a_bad_definition(live)
+    finally:
+        succeeds(live, "back")
+
+
+def _check_a_bad_definition(live: LiveCluster) -> None:
+    definition, redises = "/apis/cozystack.io/v1alpha1/applicationdefinitions/redis", f"{GROUP_VERSION}/redises"
+    merge_patch = "application/merge-patch+json"
+    good = live.client.get(definition).expect(200)["spec"]["application"]["openAPISchema"]
+    forms = f"/api/v1/namespaces/cozy-system/configmaps/{KEPT_FORMS}"
+    wait_until("the forms are kept", lambda: "redis" in live.client.get(forms).json().get("binaryData", {}), seconds=60)
+
+    def change(schema: str) -> None:
+        body = {"spec": {"application": {"openAPISchema": schema}}}
+        live.client.request("PATCH", definition, body, content_type=merge_patch).expect(200)
+
+    def is_told() -> bool:
+        events = live.client.get("/apis/events.k8s.io/v1/namespaces/default/events").expect(200)["items"]
+        return "FormRefused" in {each["reason"] for each in events if each["regarding"].get("name") == "redis"}
+
+    change("no JSON")
+    try:
+        wait_until("an Event tells of it", is_told, seconds=60)
+        live.restart_ours("--controllers=none")
+        wait_until("the kind is served", lambda: live.client.get(redises).status == 200, seconds=60)
+    finally:
+        change(good)
+
+
 def test_the_move_there_and_back_under_load_and_off_again(live: LiveCluster) -> None:
     """With two kube-apiservers, each of which moves at its own moment."""
     live.restart_ours("--controllers=none")

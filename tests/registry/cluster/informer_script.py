@@ -148,10 +148,10 @@ async def play(
         transform=transform,
         keeps=keeps,
         minimum_version=minimum_version,
-        if_forbidden=if_forbidden,
         backoff=backoff,
         sleep=sleep,
     )
+    informer.if_forbidden = if_forbidden
     informer.add_handler(record)
     task = asyncio.create_task(informer.run())
     await asyncio.wait_for(script.over.wait(), 5)
