@@ -1,4 +1,4 @@
-"""What the proxy does with watches when its process shuts down."""
+"""Ends and refuses watches of the proxy while its process shuts down."""
 
 from __future__ import annotations
 

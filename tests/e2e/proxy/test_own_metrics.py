@@ -1,4 +1,4 @@
-"""What the proxy says of itself to who may get /metrics in the cluster."""
+"""The proxy shows its own metrics to users who may get /metrics in the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a merged watch sends when parts of it fail or the process shuts down."""
+"""A merged watch whose parts fail, and one whose process shuts down."""
 
 from __future__ import annotations
 
