@@ -50,11 +50,11 @@ class KnownTenant:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownQuota:
     """`allocated` is what children declare, in billionths by canonical key, without those that the user may not see;
-    `sees_all`: there are none of these. `ancestors` are those that the user may get without a gap, nearest first;
-    `reaches_root`: there are no others."""
+    None if too many would have to be added up. `sees_all`: there are none that the user may not see. `ancestors` are
+    those that the user may get without a gap, nearest first; `reaches_root`: there are no others."""
 
     ratios: AllocationRatios = EQUAL
-    allocated: Mapping[str, int] = field(default_factory=dict)
+    allocated: Mapping[str, int] | None = field(default_factory=dict)
     sees_all: bool = True
     ancestors: Sequence[TenantSummary] = ()
     reaches_root: bool = True

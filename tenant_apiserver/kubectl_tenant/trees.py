@@ -59,14 +59,14 @@ def _lines(tenants: Sequence[Object], name: str, namespace: str) -> Iterator[tup
         # the root lies in its own namespace
         if not _is_root(each):
             children.setdefault(each["metadata"]["namespace"], []).append(each)
-    own = {_workload_namespace(each) for each in ordered}
+    own, roots = {_workload_namespace(each) for each in ordered}, _roots(ordered)
     for each in ordered:
         place = each["metadata"]["namespace"]
         if name:
             is_top = each["metadata"]["name"] == name and namespace in ("", place)
         elif namespace:
             # the root is above its siblings
-            is_top = place == namespace and (_is_root(each) or namespace not in _roots(ordered))
+            is_top = place == namespace and (_is_root(each) or namespace not in roots)
         else:
             is_top = _is_root(each) or place not in own
         if is_top:

@@ -24,7 +24,9 @@ def quota_facts(known: KnownTenant, quota: KnownQuota) -> Iterator[Fact]:
 
 def _declared_facts(known: KnownTenant, quota: KnownQuota) -> Iterator[Fact]:
     """Each declared key, what children declare of it, and what is left."""
-    rows = quota_left(_declared(known), quota.ratios, allocated=quota.allocated, used=counted_use(known.quota or {}))
+    rows = quota_left(
+        _declared(known), quota.ratios, allocated=quota.allocated or {}, used=counted_use(known.quota or {})
+    )
     for row in rows:
         yield Fact(
             object=fact_object(*TENANT, known.key, f"{_FIELD}[{row.key}]"),
@@ -40,6 +42,8 @@ def _balance(row: QuotaLeft, quota: KnownQuota) -> str:
     amount = row.text
     if bound is not None:
         amount += f", limited to {amount_text(row.limit, row.text)} by {bound.text} of {bound.key}"
+    if quota.allocated is None:
+        return f"{amount}; too many tenants are below to add up here what they declare"
     whose = "its children declare" if quota.sees_all else "the children that you may see declare"
     used = f", its namespace uses {amount_text(row.used, row.text)}" if row.used is not None else ""
     taken = f"{whose} {amount_text(row.allocated, row.text)}{used}"

@@ -14,6 +14,7 @@ import { TenantPanel } from "./tenant-panel.js";
 import { TenantTree } from "./tree-view.js";
 
 const HIDDEN_MS = 20_000;
+const CREATION_PAUSE_MS = 3_000;
 const ROOT = "tenant-root";
 const CONNECTIONS = { loading: ["Loading", "unsure"], live: ["Live", "good"], reconnecting: ["Reconnecting…", "bad"] };
 
@@ -26,6 +27,8 @@ let listed = new Set();
 let session = { user: "", cluster: "", namespace: "", readOnly: false, version: "" };
 let problem = "";
 let isOfOneNamespace = false;
+let isCreationPaused = false;
+let isCreationDue = false;
 
 /** @type {import("./follower.js").Handlers} */
 const handlers = {
@@ -172,8 +175,15 @@ function* possibleParents() {
   if (!store.size) yield { workload: namespace, name: namespace };
 }
 
-/** Shows "New tenant" to those alone who may create one. */
+/** Shows "New tenant" to those alone who may create one. It costs up to twenty reviews, so there is a pause after each. */
 async function offerCreation() {
+  isCreationDue = isCreationPaused;
+  if (isCreationPaused) return;
+  isCreationPaused = true;
+  setTimeout(() => {
+    isCreationPaused = false;
+    if (isCreationDue && element("create").hidden) offerCreation();
+  }, CREATION_PAUSE_MS);
   const parent = session.readOnly ? undefined : await findParent(possibleParents()).catch(() => undefined);
   element("create").hidden = !parent;
   element("no-create").hidden = Boolean(parent) || session.readOnly;

@@ -25,6 +25,28 @@ def _answers(count: int, authorizer: Everything | InNamespaces) -> Callable[[str
 
 
 @pytest.mark.parametrize(
+    "authorizer", [Everything(), InNamespaces({"tenant-alice"})], ids=["all are visible", "the own ones are visible"]
+)
+def test_an_answer_adds_up_no_more_quantities_than_other_requests_can_wait_for(
+    authorizer: Everything | InNamespaces,
+) -> None:
+    def answer(children: int) -> str:
+        quotas = {"cpu": "900", "memory": "9Ti"}
+        tenants: dict[Key, dict[str, Any]] = {Key("tenant-root", "root"): {}, ALICE: {"resourceQuotas": quotas}}
+        for number in range(children):
+            own = {"cpu": f"{number + 1}m", "memory": f"{number + 1}Ki"}
+            tenants[Key("tenant-alice", f"t{number}")] = {"resourceQuotas": own}
+        return asyncio.run(_tell(ExplainWorld(tenants, authorizer=authorizer)))
+
+    assert "declare 500500m" in answer(1_000)
+    assert "too many tenants are below to add up here what they declare" in answer(1_001)
+
+
+async def _tell(world: ExplainWorld) -> str:
+    return (await world.started()("tenant")).decode()
+
+
+@pytest.mark.parametrize(
     "authorizer", [Everything(), InNamespaces({"tenant-alice"})], ids=["all are visible", "all are hidden"]
 )
 def test_an_answer_costs_the_same_among_many_tenants(authorizer: Everything | InNamespaces) -> None:
