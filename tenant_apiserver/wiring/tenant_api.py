@@ -171,7 +171,8 @@ def _plugins(
             visible_namespaces=watched.visibility.namespaces,
         ),
         notices=[
-            UnservedFlags(has_charts=lambda: config.settings.current.tenants.chart == "flux"),
+            # without our controllers those of the cluster install what tenants ask for, and nothing is known of them
+            UnservedFlags(has_charts=lambda: not config.finalizer or config.settings.current.tenants.chart == "flux"),
             CascadeNotice(),
             RoomForOwnObjects(tree=watched.tree),
         ],

@@ -18,7 +18,9 @@ from tests.virtual_time import virtual
 
 
 @asynccontextmanager
-async def running_api(cluster: FakeCluster, settings: ReloadableSettings) -> AsyncIterator[TenantApi]:
+async def running_api(
+    cluster: FakeCluster, settings: ReloadableSettings, *, controllers: bool = False
+) -> AsyncIterator[TenantApi]:
     """The Tenant API over a cluster with the tenants root and alpha, which has a quota."""
     await cluster.create(HELMRELEASES, release("root"))
     await cluster.create(HELMRELEASES, release("alpha", spec={"resourceQuotas": {"cpu": "4"}}))
@@ -33,6 +35,7 @@ async def running_api(cluster: FakeCluster, settings: ReloadableSettings) -> Asy
             observe=ignore_observation,
             cluster_admission=lambda _: (),
             admission_informers=(),
+            finalizer=controllers,
         )
     )
     tasks = [asyncio.create_task(each.run()) for each in api.informers]
@@ -62,3 +65,16 @@ async def test_the_platform_decides_whether_refusals_tell_what_is_left_of_a_quot
                 async with api.admission.validating(attributes("CREATE", new, user=user)):
                     pass
             assert expected in caught.value.message
+
+
+@virtual
+@pytest.mark.parametrize("controllers", [True, False], ids=["with our controllers", "with those of the cluster"])
+async def test_a_service_without_a_chart_of_ours_gives_a_warning_only_beside_our_controllers(controllers: bool) -> None:
+    request = attributes("CREATE", tenant("b", "tenant-alpha", spec={"etcd": True}), user=ADMIN)
+    settings = ReloadableSettings(PlatformSettings())
+    async with (
+        running_api(FakeCluster(), settings, controllers=controllers) as api,
+        api.admission.validating(request),
+    ):
+        pass
+    assert any("no controller on this cluster" in each for each in request.context.warnings) is controllers
