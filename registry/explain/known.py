@@ -46,6 +46,11 @@ class KnownTenant:
     def host(self) -> str:
         return str((self.status.get("host") or {}).get("value") or "")
 
+    @property
+    def gateway_namespace(self) -> str:
+        """The namespace of the Gateway that serves it."""
+        return str((self.status.get("gateway") or {}).get("namespace") or "")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownQuota:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,9 +20,10 @@ from registry.explain.hostnames import (
     within,
 )
 from registry.explain.known import KnownGateway, KnownHost, KnownNamespace, KnownRoute, KnownTenant
-from registry.explain.sight import Sight
+from registry.explain.possible_keys import key_of_domain, key_of_namespace
+from registry.explain.sight import MOST_REVIEWS, Sight
 from registry.tenant.pool_quotas import POOL_NAME
-from registry.tenant.tree import TenantTree, effective_gateway
+from registry.tenant.tree import TenantTree
 from registry.tenantgateway.types import TENANTGATEWAYS
 
 _GATEWAY_API = "gateway.networking.k8s.io"
@@ -57,18 +58,20 @@ async def read_tenant(sources: ExplainSources, sight: Sight, obj: Object) -> Kno
         *(str((status.get(each) or {}).get("namespace")) for each in ("host", "gateway")),
     ]
     named += [str(each) for each in (status.get("services") or {}).values()]
-    found = {namespace: owner.key for namespace in named if (owner := sources.tree.by_namespace(namespace)) is not None}
+    asked = [each for each in dict.fromkeys(named) if each]
     visible, quota = await asyncio.gather(
-        sight.tenants(found.values()), sight.get(RESOURCEQUOTAS, Key(str(status.get("namespace") or ""), POOL_NAME))
+        asyncio.gather(*(_visible_key(sources, sight, each) for each in asked)),
+        sight.get(RESOURCEQUOTAS, Key(str(status.get("namespace") or ""), POOL_NAME)),
     )
-    owners = {namespace: key for namespace, key in found.items() if key in visible}
+    owners = {namespace: key for namespace, key in zip(asked, visible, strict=True) if key is not None}
     return KnownTenant(obj=obj, owners=owners, quota=quota, gateway_class=await _gateway_class(sources, sight, obj))
 
 
 async def read_host(sources: ExplainSources, sight: Sight, tenant: KnownTenant, host: str) -> KnownHost:
-    owner = await _owner_of_host(sources, sight, tenant, host)
+    around = await _tenants_around(sources, sight, tenant, host)
+    owner = await _owner_of_host(sources, sight, tenant, host, around)
     gateway = await _gateway(sources, sight, tenant)
-    namespaces = [each for each in await _namespaces_of_routes(sources, sight, tenant, gateway, host) if each]
+    namespaces = [each for each in _namespaces_of_routes(tenant, gateway, around.values()) if each]
     found = await _routes(sight, namespaces[:_MOST_NAMESPACES], host)
     kind = _TLS[0] if is_passthrough(gateway, host) else _HTTP_AND_GRPC[0]
     return KnownHost(
@@ -101,33 +104,57 @@ async def read_namespace(sources: ExplainSources, sight: Sight, tenant: KnownTen
     return KnownNamespace(tenant=tenant, name=name, owner=owner, namespace=await sight.get(NAMESPACES, Key("", name)))
 
 
-async def _owner_of_host(sources: ExplainSources, sight: Sight, tenant: KnownTenant, host: str) -> KnownTenant | None:
-    """Another Tenant that the user may get, with the longest domain around the host; not one around that of
-    `tenant`."""
-    for domain in domains_around(host):
-        if domain == tenant.host and within(tenant.host, host):
+async def _tenants_around(
+    sources: ExplainSources, sight: Sight, tenant: KnownTenant, host: str
+) -> Mapping[str, Object]:
+    """Other Tenants that the user may get, by the domains around the host that they have, the longest first. Each
+    domain costs one review: of the oldest of several Tenants that have it, or of one that might."""
+    domains = list(domains_around(host))[-MOST_REVIEWS:]
+    found = [_other_with_host(sources.tree, tenant, each) for each in domains]
+    keys = [
+        key if key is not None else key_of_domain(sources.tree.root_host, domain)
+        for domain, key in zip(domains, found, strict=True)
+    ]
+    allowed = await asyncio.gather(*(sight.may_get_tenant(each) for each in keys))
+    around: dict[str, Object] = {}
+    for domain, key, may in zip(domains, found, allowed, strict=True):
+        if may and key is not None and (cached := await sources.tenants.get(key)) is not None:
+            around[domain] = cached.object()
+    return around
+
+
+def _other_with_host(tree: TenantTree, tenant: KnownTenant, domain: str) -> Key | None:
+    found = [each for each in tree.tenants_with_host(domain) if each.key != tenant.key]
+    return min(found, key=lambda each: (each.created, each.key)).key if found else None
+
+
+async def _owner_of_host(
+    sources: ExplainSources, sight: Sight, tenant: KnownTenant, host: str, around: Mapping[str, Object]
+) -> KnownTenant | None:
+    """The Tenant with the longest domain around the host, unless that of `tenant` is as long."""
+    for domain, obj in around.items():
+        if within(tenant.host, host) and len(domain) <= len(tenant.host):
             return None
-        keys = [each.key for each in sources.tree.tenants_with_host(domain) if each.key != tenant.key]
-        for key in sorted(await sight.tenants(keys)):
-            return await _known(sources, sight, key)
+        return await read_tenant(sources, sight, obj)
     return None
-
-
-async def _known(sources: ExplainSources, sight: Sight, key: Key) -> KnownTenant | None:
-    found = await sources.tenants.get(key)
-    return await read_tenant(sources, sight, found.object()) if found is not None else None
 
 
 async def _visible_tenant(sources: ExplainSources, sight: Sight, namespace: str) -> KnownTenant | None:
     """The Tenant with this workload namespace, if the user may get it."""
+    key = await _visible_key(sources, sight, namespace)
+    found = await sources.tenants.get(key) if key is not None else None
+    return await read_tenant(sources, sight, found.object()) if found is not None else None
+
+
+async def _visible_key(sources: ExplainSources, sight: Sight, namespace: str) -> Key | None:
+    """As `_visible_tenant`; it costs one review, of a Tenant that might have the namespace if none has it."""
     found = sources.tree.by_namespace(namespace)
-    if found is None or not await sight.tenants([found.key]):
-        return None
-    return await _known(sources, sight, found.key)
+    may = await sight.may_get_tenant(found.key if found is not None else key_of_namespace(namespace))
+    return found.key if found is not None and may else None
 
 
 def _gateway_key(sources: ExplainSources, tenant: KnownTenant) -> Key | None:
-    namespace = str((tenant.status.get("gateway") or {}).get("namespace") or "")
+    namespace = tenant.gateway_namespace
     return Key(namespace, sources.gateway_name) if namespace else None
 
 
@@ -148,20 +175,15 @@ async def _gateway_class(sources: ExplainSources, sight: Sight, obj: Object) -> 
     return found.class_name if found is not None else ""
 
 
-async def _namespaces_of_routes(
-    sources: ExplainSources, sight: Sight, tenant: KnownTenant, gateway: KnownGateway | None, host: str
-) -> Sequence[str]:
+def _namespaces_of_routes(tenant: KnownTenant, gateway: KnownGateway | None, around: Iterable[Object]) -> Sequence[str]:
     """The namespaces whose routes may have the host on the Gateway of the Tenant, as far as the user may know of them:
-    its own, that of the Gateway, those of Tenants with a domain around the host and the same Gateway, and others that
-    the Gateway admits."""
+    its own, that of the Gateway, those of the Tenants with a domain `around` the host and the same Gateway, as their
+    statuses tell, and others that the Gateway admits."""
     found = {tenant.namespace: None}
     if gateway is not None:
         found[gateway.key.namespace] = None
-        for domain in domains_around(host):
-            around = {each.key: each for each in sources.tree.tenants_with_host(domain)}
-            for key in sorted(await sight.tenants(around)):
-                if effective_gateway(sources.tree, around[key]).namespace == gateway.key.namespace:
-                    found[around[key].namespace] = None
+        others = (KnownTenant(obj=each) for each in around)
+        found |= {each.namespace: None for each in others if each.gateway_namespace == gateway.key.namespace}
         found |= dict.fromkeys(_attached(gateway))
     return list(found)
 

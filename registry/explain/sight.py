@@ -58,6 +58,9 @@ class Sight:
             name=key.name,
         )
 
+    async def may_get_tenant(self, key: Key) -> bool:
+        return await self.is_allowed(self.tenant_access("get", key))
+
     async def tenants(self, keys: Iterable[Key]) -> frozenset[Key]:
         """Those of the Tenants that the user may get; only the first twenty are considered."""
         some = list(dict.fromkeys(keys))[:MOST_REVIEWS]

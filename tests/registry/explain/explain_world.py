@@ -61,6 +61,18 @@ class InNamespaces:
         return Decision(allowed=attributes.namespace in self._namespaces or named in self._also)
 
 
+class Recorded:
+    """Decides as another authorizer does, and records the reviews that it makes."""
+
+    def __init__(self, authorizer: Everything | InNamespaces) -> None:
+        self._authorizer = authorizer
+        self.reviews: list[AccessAttributes] = []
+
+    async def authorize(self, attributes: AccessAttributes) -> Decision:
+        self.reviews.append(attributes)
+        return await self._authorizer.authorize(attributes)
+
+
 @dataclass
 class ExplainWorld:
     """`tenants` by key with their specs; their statuses are those that the controllers would write, with the
@@ -69,7 +81,7 @@ class ExplainWorld:
     tenants: Mapping[Key, Mapping[str, Any]]
     objects: Sequence[Stored] = ()
     conditions: Mapping[Key, Sequence[Object]] = field(default_factory=dict)
-    authorizer: Everything | InNamespaces = field(default_factory=Everything)
+    authorizer: Everything | InNamespaces | Recorded = field(default_factory=Everything)
     ratios: AllocationRatios = EQUAL
     may_set_host: bool = False
 

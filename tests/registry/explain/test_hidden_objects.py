@@ -16,6 +16,7 @@ from tests.registry.explain.explain_world import (
     ALICE,
     ExplainWorld,
     InNamespaces,
+    Recorded,
     Stored,
     condition,
     metadata,
@@ -92,9 +93,34 @@ async def test_hidden_objects_do_not_change_an_answer(
         Key("tenant-root", "root"): {"gateway": gateway == "inherited"},
         ALICE: {"gateway": gateway == "own"},
     }
-    alone = ExplainWorld(seen, _VISIBLE, authorizer=_EVE_SEES)
-    among_others = ExplainWorld({**tenants, **seen}, [*_VISIBLE, *objects], authorizer=_EVE_SEES)
+    reviews, reviews_among_others = Recorded(_EVE_SEES), Recorded(_EVE_SEES)
+    alone = ExplainWorld(seen, _VISIBLE, authorizer=reviews)
+    among_others = ExplainWorld({**tenants, **seen}, [*_VISIBLE, *objects], authorizer=reviews_among_others)
     assert await alone.explain(about) == await among_others.explain(about)
+    # each review takes time, which is seen
+    assert len(reviews.reviews) == len(reviews_among_others.reviews)
+
+
+@pytest.mark.parametrize(
+    ("about", "most"),
+    [("namespace/tenant-bob", 5), ("host/x.bob.example.org", 16), (f"host/{'a.' * 100}bob.example.org", 32)],
+)
+async def test_a_question_costs_few_reviews(about: str, most: int) -> None:
+    recorded = Recorded(_EVE_SEES)
+    seen: dict[Key, dict[str, Any]] = {Key("tenant-root", "root"): {}, ALICE: {"gateway": True}}
+    await ExplainWorld(seen, authorizer=recorded).explain(about)
+    assert len(recorded.reviews) <= most
+
+
+async def test_a_tenant_is_none_of_a_domain_or_namespace_that_only_its_name_suggests() -> None:
+    seen: dict[Key, dict[str, Any]] = {
+        Key("tenant-root", "root"): {},
+        ALICE: {"gateway": True},
+        Key("tenant-root", "eva"): {"host": "eva.test"},
+    }
+    world = ExplainWorld(seen)
+    assert b"tenant-root/eva" not in await world.explain("host/x.eva.example.org")
+    assert b"belongs to tenant tenant-root/eva" in await world.explain("host/x.eva.test")
 
 
 _QUOTAS = st.fixed_dictionaries(
