@@ -85,13 +85,15 @@ class KnownHost:
     """`owner` is another Tenant that has the host, or the longest domain around it. `gateway` is None if no Gateway
     serves the Tenant. `routes` name the host; they are those of the `searched` namespaces. `incomplete`: there may be
     more routes, beyond those that were looked at, or in namespaces where the user may not list them.
-    `may_create_routes`: the user may create routes in the Tenant's namespace, of the kind that the host needs."""
+    `may_create_routes`: the user may create routes in the Tenant's namespace, of the kind that the host needs, and
+    `may_list_routes`: they may list these there."""
 
     tenant: KnownTenant
     host: str
     owner: KnownTenant | None = None
     may_set_host: bool = False
     may_create_routes: bool = True
+    may_list_routes: bool = True
     gateway: KnownGateway | None = None
     routes: Sequence[Object] = ()
     searched: Sequence[str] = ()

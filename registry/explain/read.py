@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from registry.explain.hostnames import (
 )
 from registry.explain.known import KnownGateway, KnownHost, KnownNamespace, KnownRoute, KnownTenant
 from registry.explain.possible_keys import key_of_domain, key_of_namespace
-from registry.explain.sight import MOST_REVIEWS, Sight
+from registry.explain.sight import MOST_REVIEWS, ListedPage, Sight
 from registry.tenant.pool_quotas import POOL_NAME
 from registry.tenant.tree import TenantTree
 from registry.tenantgateway.types import TENANTGATEWAYS
@@ -36,6 +36,7 @@ _HTTP_AND_GRPC = (
 _TLS = tuple(
     ClusterResource(_GATEWAY_API, version, "tlsroutes", "TLSRoute") for version in ("v1", "v1alpha3", "v1alpha2")
 )
+_ROUTES = (*((each,) for each in _HTTP_AND_GRPC), _TLS)
 _MOST_ROUTES = 500
 _MOST_NAMESPACES = 20
 
@@ -83,7 +84,8 @@ async def read_host(sources: ExplainSources, sight: Sight, tenant: KnownTenant, 
         gateway=gateway,
         routes=found.routes,
         searched=found.searched,
-        incomplete=found.truncated or len(found.searched) < len(namespaces),
+        incomplete=found.truncated or bool(found.unlisted) or len(found.searched) < len(namespaces),
+        may_list_routes=(tenant.namespace, kind.plural) not in found.unlisted,
         certificate=await _certificate(sight, gateway, host),
     )
 
@@ -200,26 +202,39 @@ async def _certificate(sight: Sight, gateway: KnownGateway | None, host: str) ->
 
 
 class _FoundRoutes(NamedTuple):
-    """The routes with a host, the namespaces in which the user may list HTTPRoutes, and whether there are more."""
+    """The routes with a host, the namespaces in which the user may list HTTPRoutes, the namespaces and kinds of
+    which they may list none, and whether there are more routes."""
 
     routes: Sequence[Object]
     searched: Sequence[str]
+    unlisted: Set[tuple[str, str]]
     truncated: bool
 
 
 async def _routes(sight: Sight, namespaces: Sequence[str], host: str) -> _FoundRoutes:
     found: list[Object] = []
-    searched, truncated = [], False
+    searched, unlisted, truncated = [], set[tuple[str, str]](), False
     for namespace in namespaces:
-        for resource in (*_HTTP_AND_GRPC, _TLS[0]):
-            page = await sight.list(resource, namespace, limit=_MOST_ROUTES)
+        for versions in _ROUTES:
+            page = await _listed_routes(sight, versions, namespace)
             if page is None:
+                unlisted.add((namespace, versions[0].plural))
                 continue
             truncated = truncated or page.truncated
-            if resource is _HTTP_AND_GRPC[0]:
+            if versions[0] is _HTTP_AND_GRPC[0]:
                 searched.append(namespace)
             found += [each for each in page.items if _names(each, host)]
-    return _FoundRoutes(found, searched, truncated)
+    return _FoundRoutes(found, searched, unlisted, truncated)
+
+
+async def _listed_routes(sight: Sight, versions: Sequence[ClusterResource], namespace: str) -> ListedPage | None:
+    """Those of the first version that the cluster serves. None if the user may not list them."""
+    page: ListedPage | None = ListedPage(())
+    for each in versions:
+        page = await sight.list(each, namespace, limit=_MOST_ROUTES)
+        if page is None or page.served:
+            return page
+    return page
 
 
 def _names(route: Object, host: str) -> bool:

@@ -18,10 +18,11 @@ MOST_REVIEWS = 20
 
 
 class ListedPage(NamedTuple):
-    """`truncated`: there are more items."""
+    """`truncated`: there are more items. `served` is False if the cluster lacks the kind in this version."""
 
     items: Sequence[Object]
     truncated: bool = False
+    served: bool = True
 
 
 class Sight:
@@ -89,16 +90,18 @@ class Sight:
         return {"apiVersion": resource.api_version, "kind": resource.kind, **found}
 
     async def list(self, resource: ClusterResource, namespace: str, *, limit: int) -> ListedPage | None:
-        """None if the user may not list the objects. Raises ClusterUnreachable."""
+        """None if the user, or this server, may not list the objects. Raises ClusterUnreachable."""
         if not await self.may("list", resource, namespace):
             return None
         try:
             page = await self._cluster.list(resource, namespace, limit=limit)
         except NotServed:
-            return ListedPage(())
+            return ListedPage((), served=False)
         except StatusError as error:
-            if error.code in (403, 404):
-                return ListedPage(())
+            if error.code == 404:
+                return ListedPage((), served=False)
+            if error.code == 403:
+                return None
             raise
         identity = {"apiVersion": resource.api_version, "kind": resource.kind}
         items = [{**identity, **each} for each in page.get("items") or ()]

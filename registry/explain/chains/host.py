@@ -48,7 +48,8 @@ def host_chain(known: KnownHost) -> HostChain:
     served_by = [name for name, found in by_route if not deciding_fact(found)]
     of_routes = [fact for _, found in by_route for fact in found] or [_missing_route(known)]
     idle = [fact for name, found in by_route if served_by and name not in served_by for fact in found]
-    serving = list(serving_facts(known, has_route=bool(by_route), remedy=_create_remedy(known)))
+    remedy = _create_remedy(known, alone=bool(by_route) or _known_to_be_missing(known))
+    serving = list(serving_facts(known, has_route=bool(by_route), remedy=remedy))
     deciding = [*facts, *(each for each in of_routes if each not in idle), *serving]
     return HostChain([*facts, *of_routes, *serving], deciding, served_by)
 
@@ -144,7 +145,7 @@ def _claiming_routes(known: KnownHost) -> Iterator[Object]:
 
 def _missing_route(known: KnownHost) -> Fact:
     """The fact that no route is known. It is no advice to create one where one is that the user may not see."""
-    known_to_be_missing = bool(known.searched) and not known.incomplete
+    known_to_be_missing = _known_to_be_missing(known)
     where = _alternatives(known.searched) if known_to_be_missing else "that you may see"
     message = f"no route {where} has the hostname {known.host}"
     if has_own_listener(known.gateway, known.host):
@@ -166,6 +167,10 @@ def _missing_route(known: KnownHost) -> Fact:
     )
 
 
+def _known_to_be_missing(known: KnownHost) -> bool:
+    return bool(known.searched) and not known.incomplete
+
+
 def _alternatives(namespaces: Sequence[str]) -> str:
     shown = namespaces[:_MOST_NAMED]
     more = [f"{len(namespaces) - len(shown)} more namespaces"] if len(namespaces) > len(shown) else []
@@ -177,6 +182,9 @@ def _create_remedy(known: KnownHost, *, alone: bool = True) -> str:
     """Tenants' people may not create routes by default: the platform does that for the services that it publishes.
     Where it is not known to be `alone`, a route would lose to one that is hidden."""
     namespace, passthrough = known.tenant.namespace, is_passthrough(known.gateway, known.host)
+    plural = "tlsroutes" if passthrough else "httproutes"
+    if not (alone or known.may_list_routes):
+        return f"ask for the right to list {plural} in {namespace}, which tells if one has the name"
     if known.may_create_routes:
         kind = "a TLSRoute" if passthrough else "an HTTPRoute"
         key = known.gateway.key if known.gateway is not None else None
@@ -184,6 +192,6 @@ def _create_remedy(known: KnownHost, *, alone: bool = True) -> str:
         hidden = "" if alone else ", unless a route that you may not see has it"
         return f"create {kind} with this hostname in {namespace}{parent}{hidden}"
     return (
-        f"ask a platform administrator for the right to create {'tlsroutes' if passthrough else 'httproutes'} in "
+        f"ask a platform administrator for the right to create {plural} in "
         f"{namespace}, which the ClusterRole {TENANT_ROUTES} has (docs/delegation.md)"
     )

@@ -20,7 +20,7 @@ from registry.tenant.quota_keys import EQUAL, AllocationRatios
 from registry.tenant.summary import summarize
 from registry.tenant.tree import TenantTree, effective_gateway, effective_host
 from registry.tenant.types import tenant_resource
-from tests.fake_cluster import FakeCluster
+from tests.fake_cluster import CallHook, FakeCluster
 from tests.tenant_objects import ROOT_HOST, tenant
 
 EVE = User(name="eve", groups=("tenant-alice-admin", "system:authenticated"))
@@ -84,6 +84,7 @@ class ExplainWorld:
     authorizer: Everything | InNamespaces | Recorded = field(default_factory=Everything)
     ratios: AllocationRatios = EQUAL
     may_set_host: bool = False
+    before: CallHook | None = None
 
     def tenants_with_status(self) -> Sequence[Object]:
         return self._objects()[1]
@@ -112,7 +113,7 @@ class ExplainWorld:
     ) -> Callable[[str], Awaitable[bytes]]:
         """Answers about one Tenant, any number of times."""
         tree, tenants = self._objects()
-        cluster, resource_of_tenants = FakeCluster(), tenant_resource()
+        cluster, resource_of_tenants = FakeCluster(before=self.before), tenant_resource()
         cache = WatchCache(resource_of_tenants)
         cache.replace([encode(resource_of_tenants, each) for each in tenants], 1)
         for resource, obj in self.objects:
