@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from apiserver.meta.resource import Object
-from registry.explain.chains.route import attaches_to, is_refused, route_facts, route_name
+from registry.explain.chains.route import attaches_to, is_accepted, is_refused, route_facts, route_name
 from registry.explain.chains.serving import gateway_state_facts, serving_facts
 from registry.explain.chains.tenant import gateway_fact, host_fact, tenant_object
 from registry.explain.hostnames import has_own_listener, is_passthrough, within
@@ -16,6 +16,7 @@ from registry.tenant.cluster_roles import TENANT_ROUTES
 
 _GATEWAYS, _SPEC = "gateways.md", "tenants.md#spec"
 _MOST_NAMED = 3
+_MOST_ROUTES, _MOST_PARENTS = 20, 8
 _HOST_POLICY = "Only the groups that the platform trusts set spec.host of a tenant."
 
 
@@ -44,14 +45,42 @@ def host_chain(known: KnownHost) -> HostChain:
         return HostChain(facts, facts)
     facts += _gateway_facts(known)
     gateway = known.gateway.key if known.gateway is not None else None
-    by_route = [(route_name(each), list(route_facts(each, gateway))) for each in _claiming_routes(known)]
+    claiming = _nearest_first(known, list(_claiming_routes(known)))
+    by_route = [
+        (route_name(each), list(route_facts(each, gateway, most=_MOST_PARENTS))) for each in claiming[:_MOST_ROUTES]
+    ]
     served_by = [name for name, found in by_route if not deciding_fact(found)]
     of_routes = [fact for _, found in by_route for fact in found] or [_missing_route(known)]
     idle = [fact for name, found in by_route if served_by and name not in served_by for fact in found]
     remedy = _create_remedy(known, alone=bool(by_route) or _known_to_be_missing(known))
     serving = list(serving_facts(known, has_route=bool(by_route), remedy=remedy))
-    deciding = [*facts, *(each for each in of_routes if each not in idle), *serving]
-    return HostChain([*facts, *of_routes, *serving], deciding, served_by)
+    counting = of_routes if not idle else [fact for name, found in by_route if name in served_by for fact in found]
+    more = [_more_routes(known, len(claiming) - _MOST_ROUTES)] if len(claiming) > _MOST_ROUTES else []
+    return HostChain([*facts, *of_routes, *more, *serving], [*facts, *counting, *serving], served_by)
+
+
+def _nearest_first(known: KnownHost, routes: Sequence[Object]) -> Sequence[Object]:
+    """The routes in their order if an answer tells of all, or else those that are accepted on the Gateway first, then
+    the Tenant's own."""
+    if len(routes) <= _MOST_ROUTES:
+        return routes
+    gateway = known.gateway.key.namespace if known.gateway is not None else ""
+
+    def distance(route: Object) -> tuple[bool, bool]:
+        serves = is_accepted(route) and attaches_to(route, gateway)
+        return not serves, route["metadata"]["namespace"] != known.tenant.namespace
+
+    return sorted(routes, key=distance)
+
+
+def _more_routes(known: KnownHost, count: int) -> Fact:
+    return Fact(
+        object=tenant_object(known.tenant, "status.namespace"),
+        status="True",
+        value=f"{count} more routes with the hostname are left out",
+        rule=f"An answer tells of at most {_MOST_ROUTES} routes, those that serve the hostname first.",
+        link="explain.md#hostnames",
+    )
 
 
 def _domain_facts(known: KnownHost) -> list[Fact]:

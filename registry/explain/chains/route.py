@@ -11,7 +11,7 @@ from registry.explain.known import KnownRoute
 from registry.explain.reasons import condition_fact, rule_of
 from registry.explain.types import HIDDEN, Fact, FactObject, explanation, fact_object, hidden_object
 
-_GATEWAYS = "gateways.md"
+_GATEWAYS, _EXPLAIN = "gateways.md", "explain.md#hostnames"
 _WRONG_PARENT = ("Orphaned", "NotAllowedByListeners")
 
 
@@ -34,9 +34,9 @@ def explain_route(known: KnownRoute, about: str) -> Object:
     return explanation(known.tenant.key, about, facts, f"route {name} is served")
 
 
-def route_facts(route: Object, gateway: Key | None = None) -> Iterator[Fact]:
-    """Each parentRef with the conditions of its controllers. `gateway` is the one that the route should name, if that
-    is known."""
+def route_facts(route: Object, gateway: Key | None = None, *, most: int | None = None) -> Iterator[Fact]:
+    """Each parentRef with the conditions of its controllers, of at most `most`, those of the gateway first. `gateway`
+    is the one that the route should name, if that is known."""
     metadata, spec = route["metadata"], route.get("spec") or {}
     subject = fact_object(
         str(route.get("apiVersion") or "gateway.networking.k8s.io/v1"),
@@ -61,10 +61,31 @@ def route_facts(route: Object, gateway: Key | None = None) -> Iterator[Fact]:
             message="the route names no Gateway",
             remedy=_name(gateway) if gateway else "add a parentRef with the name and namespace of the Gateway",
         )
-    parents = mappings((route.get("status") or {}).get("parents"))
-    for at, reference in enumerate(references):
-        for fact in _parent_facts(subject, at, reference, parents):
+    told: dict[tuple[object, ...], list[Mapping[str, Any]]] = {}
+    for each in mappings((route.get("status") or {}).get("parents")):
+        told.setdefault(_hashable(_identity(each.get("parentRef"), subject)), []).append(each)
+    for at in _nearest(references, subject, gateway, most):
+        reference = references[at]
+        for fact in _parent_facts(subject, at, reference, told):
             yield _with_gateway(fact, reference, subject, gateway)
+    if most is not None and len(references) > most:
+        yield Fact(
+            object=subject.model_copy(update={"field": "spec.parentRefs"}),
+            status="True",
+            value=f"{len(references) - most} more are left out",
+            rule="An answer about a route tells of all of its parentRefs.",
+            link=_EXPLAIN,
+        )
+
+
+def _nearest(
+    references: Sequence[Mapping[str, Any]], subject: FactObject, gateway: Key | None, most: int | None
+) -> Sequence[int]:
+    """The positions of the parentRefs to tell of, in their order."""
+    positions = range(len(references))
+    if most is None or gateway is None:
+        return positions[:most]
+    return sorted(sorted(positions, key=lambda at: _identity(references[at], subject)[1:3] != gateway)[:most])
 
 
 def route_name(route: Object) -> str:
@@ -78,6 +99,14 @@ def is_refused(route: Object) -> bool:
     parents = mappings((route.get("status") or {}).get("parents"))
     conditions = (condition for each in parents for condition in mappings(each.get("conditions")))
     return any(each.get("type") == "Accepted" and each.get("status") == "False" for each in conditions)
+
+
+def is_accepted(route: Object) -> bool:
+    """True if a controller accepts the route, and none refuses it."""
+    parents = mappings((route.get("status") or {}).get("parents"))
+    conditions = (condition for each in parents for condition in mappings(each.get("conditions")))
+    accepted = [each.get("status") == "True" for each in conditions if each.get("type") == "Accepted"]
+    return bool(accepted) and all(accepted)
 
 
 def attaches_to(route: Object, namespace: str) -> bool:
@@ -101,11 +130,15 @@ def _name(gateway: Key) -> str:
 
 
 def _parent_facts(
-    subject: FactObject, at: int, reference: Mapping[str, Any], parents: Sequence[Mapping[str, Any]]
+    subject: FactObject,
+    at: int,
+    reference: Mapping[str, Any],
+    parents: Mapping[tuple[object, ...], Sequence[Mapping[str, Any]]],
 ) -> Iterator[Fact]:
+    """`parents` are the statuses of the parentRefs by identity."""
     kind, namespace, name, *_ = identity = _identity(reference, subject)
     named = f"{kind} {namespace}/{name}"
-    told = [each for each in parents if _identity(each.get("parentRef"), subject) == identity]
+    told = parents.get(_hashable(identity), ())
     if not any(mappings(each.get("conditions")) for each in told):
         yield Fact(
             object=subject.model_copy(update={"field": f"spec.parentRefs[{at}]"}),
@@ -127,6 +160,11 @@ def _parent_facts(
                     "value": f"{fact.value} at {named}, says {controller}",
                 }
             )
+
+
+def _hashable(identity: tuple[object, ...]) -> tuple[object, ...]:
+    """Fields of the wrong type, which the schema of routes excludes, are told apart by their text."""
+    return tuple(each if isinstance(each, str | int | None) else repr(each) for each in identity)
 
 
 def _identity(reference: object, subject: FactObject) -> tuple[object, ...]:
