@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from apiserver.meta.errors import StatusError
-from apiserver.meta.resource import GroupResource
+from apiserver.meta.resource import GroupResource, Object
 from registry.cluster.interface import ServedResource
 from tenant_apiserver.options.proxy_settings import ProxySettings
+from tenant_apiserver.proxy.own_account import MALFORMED
 from tenant_apiserver.wiring.policies import DiscoverableCluster
 
 _RETRY_SECONDS, _SECONDS = 5.0, 60.0
@@ -43,6 +44,8 @@ class ConfiguredKinds:
         self._cluster = cluster
         self._kinds = tuple(_named(settings))
         self._findings: Sequence[KindFinding] = ()
+        self._unknown = set[str]()
+        self._malformed = set[str]()
 
     def describe(self) -> str:
         """The note of a health check."""
@@ -58,11 +61,15 @@ class ConfiguredKinds:
                 # that it cannot be reached is told by others
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue
+            except MALFORMED:
+                self._log_malformed("apis")
+                await asyncio.sleep(_SECONDS)
+                continue
             for each in self._findings:
                 if each not in logged:
                     logged.add(each)
                     _logger.log(logging.WARNING if each.is_wrong else logging.INFO, "--config: %s", each.text)
-            if not self._findings:
+            if not self._findings and not self._unknown:
                 return
             await asyncio.sleep(_SECONDS)
 
@@ -74,16 +81,35 @@ class ConfiguredKinds:
         return compare_kinds(self._kinds, served, await self._scopes(served))
 
     async def _scopes(self, served: Collection[ServedResource]) -> Scopes:
+        self._unknown.clear()
         named = {kind for _, kind in self._kinds}
         versions = sorted(
             {(group, version) for group, version, plural in served if GroupResource(group, plural) in named}
         )
         scopes: dict[GroupResource, bool] = {}
         for group, version in versions:
-            document = await self._cluster.discover(f"{group}/{version}" if group else version)
-            for each in document.get("resources") or ():
-                scopes[GroupResource(group, each["name"])] = bool(each.get("namespaced"))
+            api_version = f"{group}/{version}" if group else version
+            document = await self._cluster.discover(api_version)
+            try:
+                scopes |= _scopes_of(group, document)
+            except MALFORMED:
+                # an aggregated API server may answer anything
+                self._unknown.add(api_version)
+                self._log_malformed(api_version)
         return scopes
+
+    def _log_malformed(self, what: str) -> None:
+        if what not in self._malformed:
+            self._malformed.add(what)
+            _logger.warning("--config: the cluster's discovery of %s is malformed: its kinds are not compared", what)
+
+
+def _scopes_of(group: str, document: Object) -> Scopes:
+    """Raises one of MALFORMED."""
+    return {
+        GroupResource(group, str(each["name"])): bool(each.get("namespaced"))
+        for each in document.get("resources") or ()
+    }
 
 
 def _named(settings: ProxySettings) -> Iterator[tuple[str, GroupResource]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Final
 
 from apiserver.meta.errors import StatusError
 from registry.cluster.interface import ClusterClient, reason_for_log
@@ -11,6 +12,8 @@ from registry.cluster.interface import ClusterClient, reason_for_log
 _PATH = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 _RETRY_SECONDS = 2.0
+MALFORMED: Final = (LookupError, TypeError, AttributeError, ValueError)
+"""The errors of reading a document that has another form than it should."""
 _logger = logging.getLogger("tenant_apiserver")
 
 
@@ -34,7 +37,7 @@ class OwnAccount:
                 review = await self._cluster.review(_PATH, _REVIEW)
                 self.name = str(review["status"]["userInfo"]["username"])
                 self.known.set()
-            except (StatusError, LookupError, TypeError) as error:
+            except (StatusError, *MALFORMED) as error:
                 reason = reason_for_log(error) if isinstance(error, StatusError) else "its answer names no user"
                 _logger.warning("cannot ask the cluster for the own account, trying again: %s", reason)
                 await asyncio.sleep(_RETRY_SECONDS)

@@ -18,7 +18,7 @@ from apiserver.meta.go_quote import go_quote
 from apiserver.meta.resource import Object
 from registry.cluster.interface import ClusterClient, ClusterUnreachable, reason_for_log
 from tenant_apiserver.certificates.delegated_authentication import NAME, NAMESPACE
-from tenant_apiserver.proxy.own_account import OwnAccount
+from tenant_apiserver.proxy.own_account import MALFORMED, OwnAccount
 
 _PATH: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _IDENTITY, _ACCESS = "authentication.k8s.io", "authorization.k8s.io"
@@ -147,7 +147,7 @@ class OwnRights:
         except ClusterUnreachable:
             # that is told by others
             return
-        except (StatusError, LookupError, TypeError) as error:
+        except (StatusError, *MALFORMED) as error:
             reason = reason_for_log(error) if isinstance(error, StatusError) else "its answer is no review"
             if not self._is_known:
                 _logger.warning("cannot ask the cluster for the own rights: %s", reason)
@@ -162,7 +162,7 @@ class OwnRights:
         self.missing, self._is_known = missing, True
 
     async def _has(self, right: OwnRight) -> bool:
-        """Raises StatusError, and LookupError or TypeError for an answer that is no review."""
+        """Raises StatusError, and one of MALFORMED for an answer that is no review."""
         for each in right.accesses:
             attributes = {name: value for name, value in each.items() if value}
             review: Object = {

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Collection
+
 import pytest
 
-from apiserver.meta.resource import GroupResource
+from apiserver.meta.resource import GroupResource, Object
+from registry.cluster.interface import ServedResource
 from tenant_apiserver.options.proxy_settings import parse_proxy_settings
 from tenant_apiserver.proxy.configured_kinds import ConfiguredKinds, KindFinding, compare_kinds
 from tests.fake_cluster import FakeCluster
+from tests.virtual_time import virtual
 
 NETWORKING, GATEWAY = "networking.k8s.io", "gateway.networking.k8s.io"
 POLICIES = f"networkpolicies.{NETWORKING}"
@@ -73,3 +78,62 @@ async def test_a_cluster_without_aggregated_discovery_is_not_compared(caplog: py
     await kinds.follow()
     assert kinds.describe() == ""
     assert caplog.messages == []
+
+
+class _Discovery(FakeCluster):
+    """Serves the resources of SERVED; `documents` are the APIResourceLists by their versions."""
+
+    def __init__(self, documents: dict[str, Object], *, is_malformed: bool = False) -> None:
+        super().__init__()
+        self.documents = documents
+        self.is_malformed = is_malformed
+
+    async def served_resources(self) -> Collection[ServedResource] | None:
+        if self.is_malformed:
+            raise KeyError("items")
+        return SERVED
+
+    async def discover(self, api_version: str) -> Object:
+        return self.documents[api_version]
+
+
+MALFORMED = [{"resources": [{"kind": "X"}]}, {"resources": {"a": 1}}, {"resources": ["x"]}, {"resources": 5}, []]
+
+
+@pytest.mark.parametrize("document", MALFORMED)
+def test_a_malformed_document_of_a_group_is_not_known(document: Object, caplog: pytest.LogCaptureFixture) -> None:
+    """Kinds of other groups are compared, and that of the group as soon as it can be."""
+
+    @virtual
+    async def main() -> None:
+        cluster = _Discovery(
+            {"metrics.k8s.io/v1beta1": document, "v1": {"resources": [{"name": "nodes", "namespaced": False}]}}
+        )
+        settings = parse_proxy_settings({"namespacedKinds": ["pods.metrics.k8s.io", "nodes"]})
+        kinds = ConfiguredKinds(cluster, settings)
+        task = asyncio.create_task(kinds.follow())
+        await asyncio.sleep(200)
+        assert kinds.describe() == "namespacedKinds: nodes is cluster-scoped: name it in clusterKinds"
+        assert caplog.messages == [
+            "--config: the cluster's discovery of metrics.k8s.io/v1beta1 is malformed: its kinds are not compared",
+            "--config: namespacedKinds: nodes is cluster-scoped: name it in clusterKinds",
+        ]
+        cluster.documents = {each: {"resources": []} for each in cluster.documents}
+        await asyncio.sleep(100)
+        assert task.done()
+        await task
+
+    main()
+
+
+@virtual
+async def test_malformed_aggregated_discovery_does_not_end_the_task(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = _Discovery({"v1": {"resources": []}}, is_malformed=True)
+    task = asyncio.create_task(ConfiguredKinds(cluster, parse_proxy_settings({"namespacedKinds": ["pods"]})).follow())
+    await asyncio.sleep(200)
+    assert not task.done()
+    assert len(caplog.messages) == 1
+    cluster.is_malformed = False
+    await asyncio.sleep(100)
+    assert task.done()
+    await task

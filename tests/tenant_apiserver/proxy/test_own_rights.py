@@ -123,6 +123,35 @@ async def test_a_cluster_that_refuses_the_question_leaves_the_proxy_ready() -> N
         assert rights.check() == ""
 
 
+@pytest.mark.parametrize("answer", [{"kind": "Status", "status": "Success"}, {}, {"status": None}, []])
+def test_an_answer_that_is_no_review_leaves_the_proxy_ready(answer: Object, caplog: pytest.LogCaptureFixture) -> None:
+    class Malformed(Reviews):
+        def __call__(self, path: str, body: Object) -> Object:
+            return super().__call__(path, body) if path.endswith("/selfsubjectreviews") else answer
+
+    @virtual
+    async def main() -> None:
+        async with followed(Malformed()) as rights:
+            await asyncio.sleep(300)
+            assert rights.check() == ""
+
+    main()
+    assert caplog.messages == ["cannot ask the cluster for the own rights: its answer is no review"]
+
+
+@pytest.mark.parametrize("answer", [{"status": "Success"}, {"status": {"userInfo": "a"}}, []])
+def test_an_account_is_asked_for_until_the_answer_names_one(answer: Object) -> None:
+    @virtual
+    async def main() -> None:
+        answers = [answer]
+        reviews = Reviews()
+        account = OwnAccount(FakeCluster(reviews=lambda path, body: answers.pop() if answers else reviews(path, body)))
+        await account.find()
+        assert account.name == "proxy"
+
+    main()
+
+
 async def test_only_a_403_is_told_as_a_refusal() -> None:
     refused: list[str] = []
     errors: list[StatusError] = [FORBIDDEN, Unauthorized()]
