@@ -24,6 +24,7 @@ from tenant_apiserver.proxy.merged.told_objects import ToldObjects
 
 _PASSED: Final = ("resourceVersion", "timeoutSeconds")
 GONE: Final = Expired("the objects that have become invisible are not known: list again")
+EVERYTHING: Final = Expired("everything has become visible: list again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +152,12 @@ class WatchOfParts:
         """Opens the watches of granted parts, and ends those of revoked ones. The events by which the client forgets
         the latter's objects."""
         visible = self._names()
-        if visible is None or len(visible) > self._max_parts:
-            # the cluster itself answers from now on, or nobody
+        if visible is None:
+            # the cluster itself answers the next watch, without the objects that exist already
+            self._is_over = True
+            return [error_frame(EVERYTHING)]
+        if len(visible) > self._max_parts:
+            # nobody answers the next watch
             self._streams.ended = True
             return []
         has = set(self._open) | set(self._told.parts if self._told is not None else ())

@@ -12,7 +12,7 @@ from tests.e2e.support.clusters.cluster import E2eCluster
 from tests.e2e.support.clusters.tenant_proxy import TenantProxy
 from tests.e2e.support.http.https_client import Client
 from tests.e2e.support.tenants import Tenants
-from tests.e2e.support.visibility import ROLEBINDINGS, TABLE, RbacObjects, WatchReader, open_watch
+from tests.e2e.support.visibility import ROLEBINDINGS, TABLE, RbacObjects, WatchReader, open_watch, user_subject
 
 END = "k8s.io/initial-events-end"
 
@@ -54,6 +54,19 @@ def test_a_watch_follows_writes_grants_and_revocations(
             assert frame["object"]["metadata"].get("name") != "unseen"
             if frame["object"]["metadata"].get("name") == "last":
                 break
+
+
+def test_a_watch_whose_user_is_granted_the_kind_cluster_wide_ends_with_410(
+    two: tuple[Client, str, str], access: RbacObjects, unique: str
+) -> None:
+    """The next watch is the cluster's own, and would miss the objects that exist."""
+    client, _, _ = two
+    version = client.get(CONFIGMAPS).expect(200)["metadata"]["resourceVersion"]
+    with client.stream(CONFIGMAPS, query={"watch": "true", "resourceVersion": version}) as frames:
+        access.create("clusterroles", {"metadata": {"name": f"{unique}:all"}, "rules": [READ]})
+        access.bind(f"{unique}:all", "", user_subject(unique), f"{unique}:all")
+        [frame] = frames
+    assert (frame["type"], frame["object"]["code"]) == ("ERROR", 410)
 
 
 def test_objects_that_were_listed_before_the_watch_are_deleted_by_a_revocation(

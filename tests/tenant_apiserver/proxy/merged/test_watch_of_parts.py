@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import cast
 
@@ -35,11 +35,13 @@ class _Cluster:
         yield lines()
 
 
-async def _begun(cluster: _Cluster) -> WatchOfParts:
+async def _begun(
+    cluster: _Cluster, names: Callable[[], frozenset[str] | None] = lambda: frozenset({"one", "two"})
+) -> WatchOfParts:
     watch = WatchOfParts(
         cast(CallerRequests, cluster),
         WatchQuery({}, {"resourceVersion": "4"}, bookmarks=False, wants_initial=False),
-        names=lambda: frozenset({"one", "two"}),
+        names=names,
         max_parts=10,
         part=lambda name: CollectionPart(name, f"/{name}"),
         remember=lambda version, position: None,
@@ -69,4 +71,30 @@ async def test_a_watch_that_is_ended_sends_nothing_more() -> None:
     await asyncio.sleep(1)
     watch.end()
     assert await waiting == b""
+    await watch.close()
+
+
+@virtual
+async def test_a_watch_whose_user_may_have_everything_ends_with_410() -> None:
+    """Its client would go on at the cluster, which sends no objects that exist already."""
+    visible: list[frozenset[str] | None] = [frozenset({"one", "two"})]
+    watch = await _begun(_Cluster(ADDED), lambda: visible[0])
+    assert len((await watch.frames()).splitlines()) == 2
+    visible[0] = None
+    watch.changed()
+    [line] = (await watch.frames()).splitlines()
+    event = json.loads(line)
+    assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")
+    assert await watch.frames() == b""
+    await watch.close()
+
+
+@virtual
+async def test_a_watch_whose_user_has_too_many_parts_ends() -> None:
+    """The next one is refused."""
+    visible = [frozenset({"one", "two"})]
+    watch = await _begun(_Cluster(), lambda: visible[0])
+    visible[0] = frozenset(map(str, range(11)))
+    watch.changed()
+    assert await watch.frames() == b""
     await watch.close()
