@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final, Protocol
 
@@ -34,7 +34,7 @@ from tenant_apiserver.proxy.merged.frames import form_of_list, key_of, metadata_
 from tenant_apiserver.proxy.merged.list_of_names import list_of_names
 from tenant_apiserver.proxy.merged.list_of_parts import ListOfParts, parse_list_query
 from tenant_apiserver.proxy.merged.part import CollectionPart
-from tenant_apiserver.proxy.merged.positions import Position, Positions
+from tenant_apiserver.proxy.merged.positions import Client, Position, Positions, client_of
 from tenant_apiserver.proxy.merged.told_objects import ToldObjects
 from tenant_apiserver.proxy.merged.watch_of_parts import (
     GONE,
@@ -174,7 +174,7 @@ class MergedAnswers:
         visibility: Visibility,
         context: RequestContext,
         query: WatchQuery,
-        client: Hashable,
+        client: Client,
         names: Callable[[VisibleObjects], frozenset[str] | None],
     ) -> Start:
         """The state of a client. Raises Expired if it cannot be told what it may have, BadRequest for a version that is
@@ -247,12 +247,13 @@ def _keys(items: Iterable[Object]) -> dict[str, str]:
     return {key_of(metadata): uid_of(metadata) for metadata in map(metadata_of, items)}
 
 
-def _client(context: RequestContext, transform: str) -> Hashable:
+def _client(context: RequestContext, transform: str) -> Client:
     """Stands for an identity and a list with its selectors, of which a watch may go on."""
     info, query = context.info, context.query
     form = transform.removesuffix("List")
     selectors = (query.get("labelSelector"), query.get("fieldSelector"))
-    return (identity_of(context.user), info.group, info.version, info.resource, selectors, form)
+    name, groups = identity_of(context.user)
+    return client_of(name, groups, info.group, info.version, info.resource, selectors, form)
 
 
 def _denied(context: RequestContext) -> AccessDenied:

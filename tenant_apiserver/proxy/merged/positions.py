@@ -7,14 +7,34 @@ that the client never got. And since it was told, the caller may have been grant
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import Final, NamedTuple
 
 from tenant_apiserver.proxy.merged.frames import NO_FORM, Form
 from tenant_apiserver.proxy.merged.told_objects import ToldObjects, union
 
-_MAX_WEIGHT: Final = 200_000
+_MAX_WEIGHT, _MAX_SHARE = 200_000, 20_000
+_DIGEST_BYTES: Final = 16
+
+
+class Client(NamedTuple):
+    """Digests, as the texts of a client can be long: of a user, and of an identity and a list with its selectors."""
+
+    user: bytes
+    list: bytes
+
+
+def client_of(user: str, *list_: object) -> Client:
+    """`list_` are tuples of texts, whose repr says all."""
+    return Client(_digest(user), _digest((user, list_)))
+
+
+def _digest(of: object) -> bytes:
+    return blake2b(repr(of).encode(), digest_size=_DIGEST_BYTES).digest()
+
+
+_Key = tuple[Client, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,38 +59,52 @@ class _Counted:
     positions: int = 0
 
 
+@dataclass(slots=True)
+class _Share:
+    """What is remembered of one user, the oldest key first."""
+
+    weight: int = 0
+    keys: OrderedDict[_Key, None] = field(default_factory=OrderedDict)
+
+
 class Positions:
     """Remembers the latest positions, as long as they and the objects that their clients have been told of are at most
-    200,000 together. Replicas do not share them (docs/proxy.md says what that means)."""
+    200,000 together, 20,000 of them of one user. Replicas do not share them (docs/proxy.md says what that means)."""
 
-    def __init__(self, max_weight: int = _MAX_WEIGHT) -> None:
+    def __init__(self, max_weight: int = _MAX_WEIGHT, max_share: int = _MAX_SHARE) -> None:
         self._max_weight = max_weight
+        self._max_share = max_share
         # several watches of one client may have told a version, each with objects of its own
-        self._positions: OrderedDict[tuple[Hashable, str], dict[int, Position]] = OrderedDict()
+        self._positions: OrderedDict[_Key, dict[int, Position]] = OrderedDict()
         self._counted: dict[int, _Counted] = {}
+        self._shares: dict[bytes, _Share] = {}
         self._weight = 0
 
     @property
     def weight(self) -> int:
         return self._weight
 
-    def remember(self, client: Hashable, version: str, position: Position) -> None:
-        """`client` stands for an identity and a list with its selectors. Of two positions at one version the earlier
-        one holds."""
-        positions = self._positions.setdefault((client, version), {})
-        self._positions.move_to_end((client, version))
+    def remember(self, client: Client, version: str, position: Position) -> None:
+        """Of two positions at one version the earlier one holds."""
+        key, share = (client, version), self._shares.setdefault(client.user, _Share())
+        positions = self._positions.setdefault(key, {})
+        self._positions.move_to_end(key)
+        share.keys[key] = None
+        share.keys.move_to_end(key)
         before = positions.get(id(position.told))
         if before is None:
-            self._weight += 1
+            self._weigh(share, 1)
         else:
             position = _earlier(before, position)
         positions[id(position.told)] = position
         if position.told is not None:
-            self._count(position.told, is_new=before is None)
+            self._count(share, position.told, is_new=before is None)
+        while share.weight > self._max_share:
+            self._drop(next(iter(share.keys)))
         while self._weight > self._max_weight:
-            self._drop_oldest()
+            self._drop(next(iter(self._positions)))
 
-    def find(self, client: Hashable, version: str) -> Position | None:
+    def find(self, client: Client, version: str) -> Position | None:
         found = list(self._positions.get((client, version), {}).values())
         if not found:
             return None
@@ -82,23 +116,31 @@ class Positions:
             found[-1].form,
         )
 
-    def _count(self, told: ToldObjects, *, is_new: bool) -> None:
+    def _count(self, share: _Share, told: ToldObjects, *, is_new: bool) -> None:
         counted = self._counted.setdefault(id(told), _Counted(told))
         counted.positions += is_new
-        self._weight += told.size - counted.size
+        self._weigh(share, told.size - counted.size)
         counted.size = told.size
 
-    def _drop_oldest(self) -> None:
-        _, positions = self._positions.popitem(last=False)
-        self._weight -= len(positions)
+    def _weigh(self, share: _Share, change: int) -> None:
+        share.weight += change
+        self._weight += change
+
+    def _drop(self, key: _Key) -> None:
+        user = key[0].user
+        positions, share = self._positions.pop(key), self._shares[user]
+        del share.keys[key]
+        self._weigh(share, -len(positions))
         for each in positions.values():
             if each.told is None:
                 continue
             counted = self._counted[id(each.told)]
             counted.positions -= 1
             if not counted.positions:
-                self._weight -= counted.size
+                self._weigh(share, -counted.size)
                 del self._counted[id(each.told)]
+        if not share.keys:
+            del self._shares[user]
 
 
 def _earlier(one: Position, other: Position) -> Position:

@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class ToldObjects:
-    """The uids of objects by part and by `<namespace>/<name>`. `size` is their number."""
+    """The uids of objects by part and by `<namespace>/<name>`. `size` is their number, by which
+    they are limited: a part without objects is none."""
 
     parts: dict[str, dict[str, str]] = field(default_factory=dict)
     size: int = 0
 
     @classmethod
     def of(cls, parts: Mapping[str, Mapping[str, str]]) -> ToldObjects:
-        return cls({name: dict(objects) for name, objects in parts.items()}, sum(map(len, parts.values())))
+        return cls({name: dict(objects) for name, objects in parts.items() if objects}, sum(map(len, parts.values())))
 
     def add(self, part: str, key: str, uid: str) -> None:
         objects = self.parts.setdefault(part, {})
@@ -23,8 +24,11 @@ class ToldObjects:
         objects[key] = uid
 
     def discard(self, part: str, key: str) -> None:
-        if self.parts.get(part, {}).pop(key, None) is not None:
+        objects = self.parts.get(part, {})
+        if objects.pop(key, None) is not None:
             self.size -= 1
+            if not objects:
+                del self.parts[part]
 
     def take(self, part: str) -> Iterator[tuple[str, str]]:
         """Forgets a part. The keys and uids of its objects."""

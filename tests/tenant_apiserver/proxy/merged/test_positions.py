@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import tracemalloc
 
-from tenant_apiserver.proxy.merged.positions import Position, Positions
+from tenant_apiserver.proxy.merged.positions import Client, Position, Positions, client_of
 from tenant_apiserver.proxy.merged.told_objects import ToldObjects
+
+ALICE, BOB = client_of("alice", "pods"), client_of("bob", "pods")
 
 
 def _told(**parts: dict[str, str]) -> ToldObjects:
@@ -18,38 +20,38 @@ def _many(count: int) -> ToldObjects:
 
 def test_a_position_is_found_by_its_client_and_version_only() -> None:
     positions = Positions()
-    positions.remember("alice", "7", Position(1.0, 6))
-    assert positions.find("alice", "7") == Position(1.0, 6)
-    assert positions.find("alice", "8") is None
-    assert positions.find("bob", "7") is None
+    positions.remember(ALICE, "7", Position(1.0, 6))
+    assert positions.find(ALICE, "7") == Position(1.0, 6)
+    assert positions.find(ALICE, "8") is None
+    assert positions.find(BOB, "7") is None
 
 
 def test_the_earlier_of_two_positions_at_one_version_holds() -> None:
     """Two streams of a user are not in step: neither may lose an event."""
     positions = Positions()
-    positions.remember("alice", "7", Position(5.0, 6, _told(a={"a/x": "1"})))
-    positions.remember("alice", "7", Position(4.0, 7, _told(b={"b/y": "2"})))
-    assert positions.find("alice", "7") == Position(4.0, 6, _told(a={"a/x": "1"}, b={"b/y": "2"}))
-    positions.remember("alice", "7", Position(6.0, 7, None))
-    assert positions.find("alice", "7") == Position(4.0, 6, None)
+    positions.remember(ALICE, "7", Position(5.0, 6, _told(a={"a/x": "1"})))
+    positions.remember(ALICE, "7", Position(4.0, 7, _told(b={"b/y": "2"})))
+    assert positions.find(ALICE, "7") == Position(4.0, 6, _told(a={"a/x": "1"}, b={"b/y": "2"}))
+    positions.remember(ALICE, "7", Position(6.0, 7, None))
+    assert positions.find(ALICE, "7") == Position(4.0, 6, None)
 
 
 def test_the_earlier_of_two_positions_of_one_watch_holds() -> None:
     positions, told = Positions(), _told(a={"a/x": "1"})
-    positions.remember("alice", "7", Position(5.0, 6, told))
-    positions.remember("alice", "7", Position(6.0, 7, told))
-    assert positions.find("alice", "7") == Position(5.0, 6, told)
+    positions.remember(ALICE, "7", Position(5.0, 6, told))
+    positions.remember(ALICE, "7", Position(6.0, 7, told))
+    assert positions.find(ALICE, "7") == Position(5.0, 6, told)
     assert positions.weight == 2
 
 
 def test_the_oldest_positions_are_forgotten_beyond_the_weight() -> None:
     positions = Positions(max_weight=10)
-    positions.remember("alice", "1", Position(1.0, 1, _many(5)))
-    positions.remember("alice", "2", Position(1.0, 2, _many(3)))
-    assert positions.find("alice", "1") is not None
-    positions.remember("alice", "3", Position(1.0, 3))
-    assert positions.find("alice", "1") is None
-    assert positions.find("alice", "3") is not None
+    positions.remember(ALICE, "1", Position(1.0, 1, _many(5)))
+    positions.remember(ALICE, "2", Position(1.0, 2, _many(3)))
+    assert positions.find(ALICE, "1") is not None
+    positions.remember(ALICE, "3", Position(1.0, 3))
+    assert positions.find(ALICE, "1") is None
+    assert positions.find(ALICE, "3") is not None
     assert positions.weight == 5
 
 
@@ -58,20 +60,20 @@ def test_objects_count_once_as_long_as_any_position_has_them() -> None:
     positions, told = Positions(max_weight=8), ToldObjects()
     for number in range(1, 5):
         told.add("a", f"a/{number}", "uid")
-        positions.remember("alice", str(number), Position(1.0, number, told))
+        positions.remember(ALICE, str(number), Position(1.0, number, told))
     assert positions.weight == 4 + 4
-    positions.remember("alice", "5", Position(1.0, 5, told))
-    assert positions.find("alice", "1") is None
+    positions.remember(ALICE, "5", Position(1.0, 5, told))
+    assert positions.find(ALICE, "1") is None
     assert positions.weight == 4 + 4
     told.add("a", "a/6", "uid")
-    positions.remember("alice", "6", Position(1.0, 6, told))
+    positions.remember(ALICE, "6", Position(1.0, 6, told))
     assert positions.weight == 5 + 3
 
 
 def test_a_watch_that_has_told_of_more_than_the_weight_is_not_remembered() -> None:
     positions = Positions(max_weight=10)
-    positions.remember("alice", "1", Position(1.0, 1, _many(10)))
-    assert positions.find("alice", "1") is None
+    positions.remember(ALICE, "1", Position(1.0, 1, _many(10)))
+    assert positions.find(ALICE, "1") is None
     assert positions.weight == 0
 
 
@@ -85,10 +87,51 @@ def test_two_watches_of_one_client_take_twice_the_memory_of_one() -> None:
             told = ToldObjects()
             for number in range(1000):
                 told.add("a", f"a/{number}", "uid")
-                positions.remember("alice", str(number), Position(1.0, number, told))
+                positions.remember(ALICE, str(number), Position(1.0, number, told))
         used, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         return used
 
     assert memory(2) < 3 * memory(1)
     assert memory(4) < 6 * memory(1)
+
+
+def test_a_user_has_a_share_whose_own_oldest_positions_are_forgotten() -> None:
+    positions = Positions(max_weight=100, max_share=10)
+    positions.remember(BOB, "1", Position(1.0, 1, _many(8)))
+    for number in range(50):
+        positions.remember(client_of("alice", str(number)), "1", Position(1.0, 1, _many(1)))
+    assert positions.find(BOB, "1") is not None
+    found = [positions.find(client_of("alice", str(number)), "1") is not None for number in range(50)]
+    assert found == [False] * 45 + [True] * 5
+    assert positions.weight == 9 + 10
+
+
+def test_the_share_of_a_user_is_free_again_after_others_have_pushed_it_out() -> None:
+    positions = Positions(max_weight=10, max_share=6)
+    for _ in range(3):
+        for user in ("alice", "bob", "carol"):
+            positions.remember(client_of(user), "1", Position(1.0, 1, _many(5)))
+            assert positions.find(client_of(user), "1") is not None
+    assert positions.weight == 6
+
+
+def test_a_client_is_of_a_fixed_size() -> None:
+    """Selectors may have 32 KiB each."""
+
+    def size(client: Client) -> int:
+        return sum(map(len, client))
+
+    long = client_of("eve", ("x" * 32_000, "y" * 32_000))
+    assert size(long) == size(client_of("eve", ("", ""))) == 32
+    assert long != client_of("eve", ("x" * 32_000, "y" * 32_001))
+    assert client_of("eve", ("a", "b")) != client_of("eve", ("a, b",))
+    assert client_of("\udcff") != client_of("\udcfe")
+
+
+def test_parts_without_objects_take_no_memory() -> None:
+    """A list of 500 namespaces in which a selector matches nothing weighs 1."""
+    told = ToldObjects.of({"a": {}, "b": {"b/x": "1"}})
+    assert told.parts == {"b": {"b/x": "1"}}
+    told.discard("b", "b/x")
+    assert (told.parts, told.size) == ({}, 0)
