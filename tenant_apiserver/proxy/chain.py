@@ -46,11 +46,13 @@ class ProxyParts:
     own_answer: OwnAnswer
     refusals: ImpersonationRefusals
     audit: AuditSink | None
+    is_served: Callable[[str, str, str], bool] = lambda group, version, resource: False
+    """Says if discovery has a group, version and resource."""
 
 
 def proxy_application(parts: ProxyParts, options: ProxyOptions) -> web.Application:
     """The application that forwards every request but those below /proxy."""
-    metrics, stages, known = parts.process.metrics, parts.process.stages, KnownResources()
+    metrics, stages, known = parts.process.metrics, parts.process.stages, KnownResources(parts.is_served)
     audit = Audit(parts.audit, metrics) if parts.audit is not None else None
     authentication = Authentication(
         parts.authenticator,

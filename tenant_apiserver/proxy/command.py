@@ -191,6 +191,7 @@ class _ProxyServer:
             own_answer=self._own_kinds.handler,
             refusals=self._refusals,
             audit=audit.write if audit else None,
+            is_served=self._kinds.is_served,
         )
         return proxy_application(parts, self._options), Peers(user=certificates.user_of)
 

@@ -44,12 +44,17 @@ class ConfiguredKinds:
         self._cluster = cluster
         self._kinds = tuple(_named(settings))
         self._findings: Sequence[KindFinding] = ()
+        self._served: Collection[ServedResource] = frozenset()
         self._unknown = set[str]()
         self._malformed = set[str]()
 
     def describe(self) -> str:
         """The note of a health check."""
         return "; ".join(each.text for each in self._findings)
+
+    def is_served(self, group: str, version: str, plural: str) -> bool:
+        """True for a kind of the settings, in a version that the cluster had when it was last asked."""
+        return (group, version, plural) in self._served
 
     async def follow(self) -> None:
         """Asks until the cluster serves all kinds as they are written. Each finding is logged once."""
@@ -78,6 +83,8 @@ class ConfiguredKinds:
         served = await self._cluster.served_resources()
         if served is None:
             return ()
+        named = {kind for _, kind in self._kinds}
+        self._served = frozenset(each for each in served if GroupResource(each[0], each[2]) in named)
         return compare_kinds(self._kinds, served, await self._scopes(served))
 
     async def _scopes(self, served: Collection[ServedResource]) -> Scopes:

@@ -91,7 +91,7 @@ class Forwarder:
         except ClusterUnreachable as error:
             raise _unavailable("it does not answer") from error
         answer = await handler(context)
-        self._known.learn(context.info, answer.status)
+        self._known.learn_own(context.info, answer.status)
         return answer
 
     async def _handler_instead(self, context: RequestContext, response: ClientResponse) -> Handler | None:

@@ -137,3 +137,13 @@ async def test_malformed_aggregated_discovery_does_not_end_the_task(caplog: pyte
     await asyncio.sleep(100)
     assert task.done()
     await task
+
+
+async def test_the_versions_of_configured_kinds_are_known() -> None:
+    cluster = _Discovery({"v1": {"resources": [{"name": "pods", "namespaced": True}]}})
+    kinds = ConfiguredKinds(cluster, parse_proxy_settings({"namespacedKinds": ["pods"]}))
+    assert not kinds.is_served("", "v1", "pods")
+    await kinds.follow()
+    assert kinds.is_served("", "v1", "pods")
+    assert not kinds.is_served("", "v777", "pods")
+    assert not kinds.is_served("", "v1", "services")
