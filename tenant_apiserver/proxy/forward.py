@@ -80,9 +80,10 @@ class Forwarder:
                 async with self._upstream.forward(context.http.method, target, headers, body) as response:
                     self._known.learn(context.info, response.status)
                     if not _rejects_credentials(context, response):
-                        handler = await self._handler_instead(context, response)
+                        begun = await _begin_refusal(context, response)
+                        handler = await self._handler_instead(context, response, begun)
                         if handler is None:
-                            return await relay(context, response, shutdown=self._shutdown)
+                            return await relay(context, response, shutdown=self._shutdown, begun=begun or b"")
                         # the connection is free for others before the answer, which may be a watch, begins
                         break
                 await self._renew_credentials()
@@ -94,17 +95,15 @@ class Forwarder:
         self._known.learn_own(context.info, answer.status)
         return answer
 
-    async def _handler_instead(self, context: RequestContext, response: ClientResponse) -> Handler | None:
-        """The handler of a request that the cluster refuses to the caller, None if its response is to be relayed.
-        Raises ServiceUnavailable for a refusal of the impersonation: it says nothing about the caller's rights."""
-        if response.status != _FORBIDDEN or (response.content_length or SMALL + 1) > SMALL:
+    async def _handler_instead(
+        self, context: RequestContext, response: ClientResponse, begun: bytes | None
+    ) -> Handler | None:
+        """The handler of a request that the cluster refuses to the caller with the body `begun`, None if its response
+        is to be relayed. Raises ServiceUnavailable for a refusal of the impersonation: it says nothing about the
+        caller's rights."""
+        if begun is None or not response.content.at_eof():
             return None
-        try:
-            body = await response.read()
-        except (ClientError, TimeoutError):
-            # the client is shown that it broke off
-            return None
-        self._refusals.check_answer(context.info, response.headers, body)
+        self._refusals.check_answer(context.info, response.headers, begun)
         return await self._own_answer(context)
 
     async def _renew_credentials(self) -> None:
@@ -112,6 +111,23 @@ class Forwarder:
             await self._upstream.renew_credentials()
         except ClusterUnreachable as error:
             raise _unavailable("it does not accept the credentials of the proxy") from error
+
+
+async def _begin_refusal(context: RequestContext, response: ClientResponse) -> bytes | None:
+    """The body of a 403 that is small, or the beginning of one whose length is not known: a kube-apiserver sends those
+    beyond 2 KiB so. None for others, for an application behind services/proxy, which may take its time, and for a body
+    that breaks off, which the client is shown."""
+    if response.status != _FORBIDDEN or (response.content_length or 0) > SMALL:
+        return None
+    if response.content_length is None and context.info.subresource == "proxy":
+        return None
+    begun = bytearray()
+    try:
+        while len(begun) <= SMALL and (piece := await response.content.readany()):
+            begun += piece
+    except (ClientError, TimeoutError):
+        return None
+    return bytes(begun)
 
 
 def _target(context: RequestContext) -> str:

@@ -16,22 +16,26 @@ SMALL: Final = 64 * 1024
 """The size in bytes up to which a response is sent in one piece."""
 
 
-async def relay(context: RequestContext, received: ClientResponse, *, shutdown: asyncio.Event) -> web.StreamResponse:
-    """Sends the response while it arrives; a watch ends with its events when `shutdown` is set. Raises
-    ConnectionResetError if it breaks off."""
+async def relay(
+    context: RequestContext, received: ClientResponse, *, shutdown: asyncio.Event, begun: bytes = b""
+) -> web.StreamResponse:
+    """Sends the response while it arrives, after what has been read, `begun`; a watch ends with its events when
+    `shutdown` is set. Raises ConnectionResetError if it breaks off."""
     headers = answer_headers(received.headers)
     context.audit_id = headers.pop("Audit-ID", context.audit_id)
     length = received.content_length
     try:
         if length is not None and length <= SMALL and context.http.method != "HEAD":
-            body = await received.read()
+            body = begun + await received.read()
             headers.popall("Content-Length", None)
             return web.Response(body=body, status=received.status, reason=received.reason, headers=headers)
         response = web.StreamResponse(status=received.status, reason=received.reason, headers=headers)
         if length is None and context.http.version >= HttpVersion11 and context.http.method != "HEAD":
             response.enable_chunked_encoding()
         await response.prepare(context.http)
-        if context.info.is_watch:
+        if begun:
+            await response.write(begun)
+        if context.info.is_watch and not begun:
             await _send_watch(response, received, shutdown)
         else:
             async for chunk in received.content.iter_any():

@@ -132,3 +132,46 @@ async def test_a_refused_impersonation_is_not_answered_instead_of_the_cluster(
         proxy.upstream.answer = refusal(message)
         async with proxy.session() as session:
             assert (await session.get("/api/v1/namespaces")).status == status
+
+
+def chunked(answer: bytes, padding: int = 0) -> bytes:
+    """As a kube-apiserver sends more than 2 KiB. JSON may have spaces at its end."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    lines = [each for each in head.split(b"\r\n") if not each.startswith(b"Content-Length")]
+    body += b" " * padding
+    return b"\r\n".join([*lines, b"Transfer-Encoding: chunked", b"", b"%x" % len(body), body, b"0", b"", b""])
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "status"),
+    [
+        pytest.param("/api/v1/namespaces", chunked(refusal("no"), 3000), 200, id="small"),
+        pytest.param("/api/v1/namespaces?watch=1", chunked(refusal("no"), 3000), 200, id="a watch"),
+        pytest.param("/api/v1/namespaces", chunked(refusal(USER), 3000), 503, id="the impersonation"),
+        pytest.param("/api/v1/namespaces", chunked(refusal("no"), 200_000), 403, id="long"),
+        pytest.param("/api/v1/namespaces?watch=1", chunked(refusal("no"), 200_000), 403, id="a long one of a watch"),
+        pytest.param("/api/v1/namespaces/a/services/b/proxy/", chunked(refusal("no")), 403, id="an application"),
+    ],
+)
+async def test_a_403_of_unknown_length_is_judged(tmp_path: Path, path: str, answer: bytes, status: int) -> None:
+    async def own(context: RequestContext) -> web.StreamResponse:
+        return web.Response(text="own")
+
+    async def own_answer(context: RequestContext) -> Handler | None:
+        return own
+
+    async with proxied_upstream(tmp_path, own_answer=own_answer) as proxy:
+        proxy.upstream.answer = answer
+        async with proxy.session() as session:
+            response = await session.get(path)
+            body = await response.read()
+    assert response.status == status
+    if status == 403:
+        assert body == answer.split(b"\r\n\r\n", 1)[1].split(b"\r\n")[1]
+
+
+async def test_a_403_of_unknown_length_that_stands_is_relayed(proxy: RunningProxy) -> None:
+    proxy.upstream.answer = chunked(refusal("no"), 3000)
+    async with proxy.session() as session:
+        response = await session.get("/api/v1/namespaces")
+        assert (response.status, len(await response.read())) == (403, len(refusal("no").split(b"\r\n\r\n")[1]) + 3000)
