@@ -61,7 +61,7 @@ class _Counted:
 
 @dataclass(slots=True)
 class _Share:
-    """What is remembered of one user, the oldest key first."""
+    """The memory of one user, the oldest key first."""
 
     weight: int = 0
     keys: OrderedDict[_Key, None] = field(default_factory=OrderedDict)
