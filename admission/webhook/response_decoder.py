@@ -13,7 +13,7 @@ from admission.webhook.errors import CallFailed
 _GROUP = "admission.k8s.io"
 _VERSIONS = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
 _TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
-_SCHEME = "k8s.io/apiserver/pkg/util/webhook/client.go:71"
+_SCHEME = "pkg/util/webhook/client.go:71"
 _FIRST = "couldn't get version/kind; json parse error: "
 
 

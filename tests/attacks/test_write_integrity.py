@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from registry.application.kept_forms import NAME as KEPT_FORMS
 from tests.attacks.support.admission_recorder import RECORDERS, AdmissionRecorder, is_denied_by_recorder
 from tests.attacks.support.proxied_replica import ClusterRequest, Replica
 from tests.attacks.support.two_tenants import TenantAdmin, create_tenant_admin, without_controller_fields
@@ -89,11 +90,15 @@ class _DryRunClient(Client):
 
 
 def writes_at_cluster(replica: Replica, since: int) -> list[ClusterRequest]:
-    """The requests of our server that store something in the cluster, from the request number `since` on."""
+    """The requests of our server that store something in the cluster, from the request number `since` on, without those
+    for the forms of kinds, which one replica keeps whatever is asked of it."""
     requests = tuple(replica.proxy.requests)[since:]
-    return [
-        each for each in requests if each.method in _WRITES and not each.dry_run and not each.path.endswith(_REVIEWS)
-    ]
+    writes = [each for each in requests if each.method in _WRITES and not each.dry_run]
+    return [each for each in writes if not each.path.endswith(_REVIEWS) and not _is_about_forms(each)]
+
+
+def _is_about_forms(request: ClusterRequest) -> bool:
+    return KEPT_FORMS in request.path or KEPT_FORMS.encode() in request.body
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -43,10 +43,16 @@ export function newId(prefix) {
   return `${prefix}-${numbers}`;
 }
 
-/** Tells users of screen readers. @param {string} text */
+const ANNOUNCED_MS = 1_000;
+let announced = { text: "", at: -ANNOUNCED_MS };
+
+/** Tells users of screen readers, after the last text if that is less than a second old. @param {string} text */
 export function announce(text) {
   const region = document.getElementById("announcements");
-  if (region) region.textContent = text;
+  if (!region) return;
+  const now = performance.now();
+  region.textContent = now - announced.at < ANNOUNCED_MS ? `${announced.text}. ${text}` : text;
+  announced = { text, at: now };
 }
 
 /**

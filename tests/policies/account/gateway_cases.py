@@ -213,10 +213,14 @@ def events_and_leases() -> Iterator[AccountCase]:
     for id, new, in_process in (("changed", {**other, "series": series}, False), ("taken over", event, True)):
         fields = {"old": other, "new": new, "refusal": refusal, "in_process": in_process}
         yield case(EVENTS, f"of another controller, {id}", TENANT, "limits-tls", **fields)
-    refusal = "may write leases only so: tenant-apiserver or tenant-apiserver-claims in the account's own namespace"
+    refusal = (
+        "may write leases only so: tenant-apiserver or tenant-apiserver-claims or tenant-apiserver-application-kinds "
+        "in the account's own namespace"
+    )
     spec = {"spec": {"holderIdentity": "x", "leaseDurationSeconds": 15}}
     yield case(LEASES, "of the election", HOME, "tenant-apiserver", new=spec)
     yield case(LEASES, "of the claims", HOME, "tenant-apiserver-claims", new={"spec": {}})
+    yield case(LEASES, "of the forms of kinds", HOME, "tenant-apiserver-application-kinds", new=spec)
     yield case(LEASES, "of another component", HOME, "other", new=spec, refusal=refusal)
     yield case(LEASES, "elsewhere", OTHER, "tenant-apiserver", new=spec, refusal=refusal)
     yield case(LEASES, "elsewhere, deleted", OTHER, "tenant-apiserver", old=spec, refusal=refusal)

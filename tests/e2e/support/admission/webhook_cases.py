@@ -75,7 +75,7 @@ def _base64(content: bytes) -> str:
 
 
 _TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
-_SCHEME = "k8s.io/apiserver/pkg/util/webhook/client.go:71"
+_SCHEME = "pkg/util/webhook/client.go:71"
 _FIRST = "couldn't get version/kind; json parse error: "
 _GO_FIELD = "json: cannot unmarshal {} into Go struct field {} of type {}"
 _WHOLE_STATUS = {

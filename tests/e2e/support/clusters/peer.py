@@ -148,7 +148,9 @@ class LiveCluster:
         ]
         if self.real:
             return self._start_real(common)
-        flags = ["--controllers=none", f"--service-name={NAME}", f"--root-host={ROOT_HOST}"]
+        # as cozystack-api it has none of the Leases of ours, which are in cozy-system
+        flags = ["--controllers=none", f"--service-name={NAME}", "--service-namespace=kube-public"]
+        flags.append(f"--root-host={ROOT_HOST}")
         return run_command("serve", *common, *flags, log=directory / "peer.log")
 
     def _start_real(self, common: Sequence[str]) -> Process:
