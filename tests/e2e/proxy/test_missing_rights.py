@@ -67,12 +67,19 @@ def is_unready(proxy: TenantProxy) -> bool:
     return "[-]own-rights failed" in proxy.client().get("/proxy/readyz?verbose").body.decode()
 
 
+def default_token(kube: KubeCluster) -> str:
+    """A token of the account that kube-controller-manager creates in each namespace."""
+    account = f"{NAMESPACES}/default/serviceaccounts/default"
+    kube.wait_until("the account exists", lambda: kube.client().get(account).status == 200)
+    return kube.kubectl("create", "token", "default", "-n", "default").stdout.strip()
+
+
 def test_tokens_that_cannot_be_reviewed_are_not_invalid(
     kube: KubeCluster, start: Start, access: RbacObjects, unique: str
 ) -> None:
     proxy = start(without=["tokenreviews"])
     kube.wait_until("the right is missing", lambda: is_unready(proxy))
-    token = kube.kubectl("create", "token", "default", "-n", "default").stdout.strip()
+    token = default_token(kube)
     for _ in range(3):
         answer = proxy.token_client(token).get(NAMESPACES)
         assert answer.expect(503)["message"] == "the cluster does not let the proxy review tokens"
@@ -115,7 +122,7 @@ def test_a_right_that_only_some_callers_need_is_no_matter_of_readiness(
     kube: KubeCluster, start: Start, access: RbacObjects, unique: str
 ) -> None:
     proxy = start(without=["serviceaccounts"], is_ready=True)
-    token = kube.kubectl("create", "token", "default", "-n", "default").stdout.strip()
+    token = default_token(kube)
     assert proxy.client(unique).get("/version").status == 200
     assert "impersonate its callers" in proxy.token_client(token).get("/version").expect(503)["message"]
     logged(kube, proxy, "impersonate serviceaccounts: service accounts get 503")
