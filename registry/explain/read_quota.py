@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 from apiserver.meta.resource import Object
 from registry.explain.known import KnownQuota
 from registry.explain.sight import MOST_REVIEWS, Sight
-from registry.tenant.quota_keys import AllocationRatios, comparable_limits
+from registry.tenant.quota_keys import comparable_limits
 from registry.tenant.quota_pools import pools_of
 from registry.tenant.summary import TenantSummary, summarize
-from registry.tenant.tree import BaseTenantTree, TenantTree
+from registry.tenant.tree import BaseTenantTree, DerivedTree, TenantTree
 
 _MOST_QUANTITIES: Final = 2_000
 
@@ -34,23 +34,12 @@ async def read_quota(tree: TenantTree, sight: Sight, obj: Object) -> KnownQuota:
     )
 
 
-class _SeenTree(BaseTenantTree):
+class _SeenTree(DerivedTree):
     """A tree in which only some namespaces have Tenants."""
 
     def __init__(self, tree: TenantTree, namespaces: Set[str]) -> None:
-        self._tree = tree
+        super().__init__(tree)
         self._namespaces = namespaces
-
-    @property
-    def root_host(self) -> str:
-        return self._tree.root_host
-
-    @property
-    def ratios(self) -> AllocationRatios:
-        return self._tree.ratios
-
-    def by_namespace(self, namespace: str) -> TenantSummary | None:
-        return self._tree.by_namespace(namespace)
 
     def children(self, namespace: str) -> Sequence[TenantSummary]:
         return self._tree.children(namespace) if namespace in self._namespaces else ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from fractions import Fraction
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -60,9 +59,6 @@ class DecimalRatios(_Model):
     def of(cls, ratios: AllocationRatios) -> DecimalRatios:
         cpu, memory, ephemeral_storage = (str(Decimal(each.numerator) / each.denominator) for each in ratios.values)
         return cls(cpu=cpu, memory=memory, ephemeral_storage=ephemeral_storage)
-
-    def to_ratios(self) -> AllocationRatios:
-        return AllocationRatios(Fraction(self.cpu), Fraction(self.memory), Fraction(self.ephemeral_storage))
 
 
 class _Explanation(_Model):

@@ -225,12 +225,11 @@ class TenantTree(BaseTenantTree):
         return True
 
 
-class ChangedTree(BaseTenantTree):
-    """`tree` with one Tenant added or changed, as after a write."""
+class DerivedTree(BaseTenantTree):
+    """`tree` as it is; subclasses change what it has."""
 
-    def __init__(self, tree: BaseTenantTree, changed: TenantSummary) -> None:
+    def __init__(self, tree: BaseTenantTree) -> None:
         self._tree = tree
-        self._changed = changed
 
     @property
     def root_host(self) -> str:
@@ -239,6 +238,20 @@ class ChangedTree(BaseTenantTree):
     @property
     def ratios(self) -> AllocationRatios:
         return self._tree.ratios
+
+    def by_namespace(self, namespace: str) -> TenantSummary | None:
+        return self._tree.by_namespace(namespace)
+
+    def children(self, namespace: str) -> Sequence[TenantSummary]:
+        return self._tree.children(namespace)
+
+
+class ChangedTree(DerivedTree):
+    """`tree` with one Tenant added or changed, as after a write."""
+
+    def __init__(self, tree: BaseTenantTree, changed: TenantSummary) -> None:
+        super().__init__(tree)
+        self._changed = changed
 
     def by_namespace(self, namespace: str) -> TenantSummary | None:
         found = self._tree.by_namespace(namespace)
