@@ -8,6 +8,8 @@ import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
+# the program imports a part of this library only, and tests of its clients need all of it: the first import decides
+import kubernetes_asyncio.client  # noqa: F401
 import pytest
 from _pytest.nodeid import NodeId
 from blockbuster import blockbuster_ctx

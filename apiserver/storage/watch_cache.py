@@ -95,6 +95,8 @@ class WatchCache:
         for event in events:
             self._commit(event, publish=continues)
             yield event
+        if continues and rv > self.rv:
+            self._history.advance(rv, self._clock())
         self.rv = rv
         self.ready = True
         self._changes.notify()

@@ -23,6 +23,9 @@ from apiserver.storage.watch_cache import CacheWatcher, WatchCache
 from registry.option.items import Items
 
 _MAX_NAMESPACES = 512
+_NEWER_MS = 10_000
+"""Options that are read again are complete up to a version that is at most this old: the rights of users are not known
+at every earlier version, and a watch resumes only from one at which they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,11 +106,18 @@ class Options(rest.Getter, rest.Lister, rest.Watcher):
             cache.replace([each for each in computed if each is not None], version)
             self._caches[namespace] = cache
             self._evict()
-        elif len(cache) < len(self._sources):
-            for name in self._sources:
-                self._refresh(cache, name, namespace)
+        else:
+            self._bring_up_to_date(cache, namespace)
         self._caches.move_to_end(namespace)
         return cache
+
+    def _bring_up_to_date(self, cache: WatchCache, namespace: str) -> None:
+        if len(cache) < len(self._sources):
+            for name in self._sources:
+                self._refresh(cache, name, namespace)
+        version = self._version(cache)
+        if version > cache.rv + _NEWER_MS:
+            cache.advance(version)
 
     def _evict(self) -> None:
         unwatched = [namespace for namespace, cache in self._caches.items() if not cache.watchers]

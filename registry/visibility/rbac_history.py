@@ -26,10 +26,11 @@ None."""
 
 
 class _Change(NamedTuple):
-    """A change: its time, the affected subjects, and the binding or the rules of the role before it, None if there were
-    none."""
+    """A change: its time and version, the affected subjects, and the binding or the rules of the role before it, None
+    if there were none."""
 
     time: float
+    rv: int
     subjects: frozenset[Subject]
     binding: BindingKey | None
     role: RoleKey | None
@@ -51,12 +52,14 @@ class Undone(NamedTuple):
 
 class RbacHistory:
     """The role index and its latest changes, written by a single feed. Recording starts when everything has been listed
-    for the first time: at `first_rv`, and at `started_at` of the clock. Earlier states are unknown."""
+    for the first time: at `first_rv`, and at `started_at` of the clock. Earlier states are unknown, and so are those
+    before `oldest_rv` once many changes have followed."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic, max_changes: int = _MAX_CHANGES) -> None:
         self.index = RoleIndex()
         self.rv = 0
         self.first_rv = 0
+        self.oldest_rv = 0
         self.started_at = float("inf")
         self._clock = clock
         self._max_changes = max_changes
@@ -71,7 +74,7 @@ class RbacHistory:
 
     def start_recording(self, rv: int) -> None:
         """Starts recording: everything has been listed up to `rv`."""
-        self.first_rv = self.rv = max(self.rv, rv)
+        self.first_rv = self.oldest_rv = self.rv = max(self.rv, rv)
         self.started_at = self._clock()
         self._recording = True
 
@@ -130,10 +133,12 @@ class RbacHistory:
         if not self._recording:
             return
         affected = frozenset(subjects)
-        change = _Change(self._clock(), affected, binding, role, before)
+        change = _Change(self._clock(), rv, affected, binding, role, before)
         self._changes.append(change)
         if len(self._changes) > self._max_changes:
-            self._dropped_until = self._changes.popleft().time
+            dropped = self._changes.popleft()
+            self._dropped_until = dropped.time
+            self.oldest_rv = max(self.oldest_rv, dropped.rv)
         for listener in self._listeners:
             listener(affected, rv, change.namespace)
 

@@ -51,8 +51,9 @@ class RbacSources:
     informers: tuple[Informer, ...]
 
     def first_version(self) -> int:
-        """The version from which on the rights of users are known, 0 before they are known."""
-        return max(each.first_version for each in self.informers)
+        """The version from which on the rights of users are known, 0 before they are known. It rises when old changes
+        are forgotten."""
+        return max(self.history.oldest_rv, *(each.first_version for each in self.informers))
 
     def new_source(
         self, criteria: Sequence[VisibilityCriterion], *, margin_seconds: float = MARGIN_SECONDS

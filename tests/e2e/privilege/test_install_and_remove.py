@@ -119,7 +119,7 @@ def test_the_page_has_the_commands() -> None:
 def test_the_page_removes_what_the_server_itself_stores_in_its_namespace() -> None:
     """These objects have no label."""
     named = {word for line in REMOVE for word in line.split() if word.startswith(("secret/", "lease/", "configmap/"))}
-    leases = {f"lease/{LEADER_LEASE}", f"lease/{CLAIM_LEASE}"}
+    leases = {f"lease/{name}" for name in (LEADER_LEASE, CLAIM_LEASE, KEPT_FORMS)}
     assert named == {f"secret/{SECRET_NAME}", *leases, f"configmap/{KEPT_FORMS}"}
 
 

@@ -13,7 +13,7 @@ from tests.e2e.support.browser.many_tenants import COUNT, LargeCluster
 from tests.e2e.support.browser.page_process import wait_for_login_url
 
 _MOST_ELEMENTS = 500
-_TURNS = 5
+_TURNS = 10
 _LONG_TASK_MS = 50
 _MOST_HEAP_MIB = 64
 _OBSERVE = """

@@ -54,6 +54,20 @@ async def test_each_namespace_has_its_own() -> None:
     assert one["metadata"]["namespace"] == "one"
 
 
+async def test_options_that_are_read_again_are_of_the_present() -> None:
+    """The rights of users are known since the latest 10,000 changes only, and a watch resumes from a list's version."""
+    world = World()
+    await world.listed()
+    before = int((await world.options.list(request("list"), "one", ListOptions())).resource_version)
+    world.now += 60.0
+    page = await world.options.list(request("list"), "one", ListOptions())
+    assert int(page.resource_version) == before + 60_000
+    watch = await world.options.watch(request("watch"), "one", WatchOptions(resource_version=before))
+    world.classes.append("fast")
+    world.options.changed("storageclass")
+    assert await events_of(watch, 1) == [("MODIFIED", "storageclass")]
+
+
 async def test_an_unknown_source_is_left_out_and_another_name_is_not_found() -> None:
     world = World()
     with pytest.raises(errors.ServiceUnavailable, match="options for image"):

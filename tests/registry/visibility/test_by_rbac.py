@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from apiserver.meta.errors import ServiceUnavailable
+from apiserver.meta.errors import Expired, ServiceUnavailable
 from apiserver.meta.resource import Key, Resource
 from apiserver.request.context import User
+from apiserver.request.options import WatchOptions
 from apiserver.storage.visibility import EVERYTHING, VisibilityChange
+from apiserver.storage.watch_cache import WatchCache
 from registry.rbac import role_index as rbac
 from registry.visibility import by_rbac
 from registry.visibility.by_rbac import RbacVisibility
@@ -147,3 +149,22 @@ async def test_change_since_without_event_times_starts_with_the_history(history:
     for number in range(6):
         history.put_binding(binding(f"b{number}"), 20 + number)
     assert visibility.change_since(10, always) is None
+
+
+async def test_a_list_resumes_after_changes_that_were_forgotten_if_it_is_read_again(
+    history: RbacHistory, clock: Clock
+) -> None:
+    """A kind that never changes keeps the version of its first list. Before, all its watches ended with 410 for good
+    after 10,000 changes of RBAC."""
+    visibility = await (await visibility_source(history)).for_user(ALICE)
+    things = WatchCache(THINGS, clock=clock)
+    things.replace([], 10)
+    for number in range(6):
+        clock.now += 100
+        history.put_binding(binding(f"b{number}"), 20 + number)
+    assert things.rv < history.oldest_rv == 21
+    with pytest.raises(Expired):
+        await things.watch("", WatchOptions(resource_version=10), visibility=visibility)
+    things.replace([], 25)
+    watch = await things.watch("", WatchOptions(resource_version=25), visibility=visibility)
+    watch.end()
