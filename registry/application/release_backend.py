@@ -27,15 +27,23 @@ from registry.generic.deletion import delete_body
 from registry.generic.run_to_end import run_to_end
 
 FIELD_MANAGER = "tenant-apiserver"
-STALE_WARNING = "kube-apiserver cannot be reached at present: the response may be out of date"
-MISSING_RELEASES = "kube-apiserver does not serve HelmReleases, so Flux has to be installed"
+_UNREACHABLE = "kube-apiserver cannot be reached at present"
+MISSING_RELEASES = (
+    "kube-apiserver does not serve HelmReleases, so Flux has to be installed, or at least its CustomResourceDefinition "
+    "helmreleases.helm.toolkit.fluxcd.io"
+)
 
 
-def stale_warning(error: StatusError, missing: str) -> str:
+def is_not_served(error: StatusError) -> bool:
+    """True if the cluster cannot be watched because it does not serve the kind."""
+    return isinstance(error, NotServed) or error.code == 404
+
+
+def stale_warning(error: StatusError, missing: str, *, has_read: bool) -> str:
     """The warning of a read while the cluster cannot be watched because of `error`; `missing` says which kind it is
-    that the cluster may not serve."""
-    is_missing = isinstance(error, NotServed) or error.code == 404
-    return f"{missing}: the response may be out of date" if is_missing else STALE_WARNING
+    that the cluster may not serve. Before anything `has_read`, there is no data that could be out of date."""
+    why = missing if is_not_served(error) else _UNREACHABLE
+    return f"{why}: the response may be out of date" if has_read else why
 
 
 class ReleaseConversion(Protocol):
@@ -99,7 +107,7 @@ class ReleaseBackend:
 
     def before_read(self, context: RequestContext) -> None:
         if self._feed.cluster_error is not None:
-            context.warn(stale_warning(self._feed.cluster_error, MISSING_RELEASES))
+            context.warn(stale_warning(self._feed.cluster_error, MISSING_RELEASES, has_read=self._cache.ready))
 
     async def read(self, key: Key, *, live: bool) -> Object | None:
         if not live:

@@ -92,12 +92,18 @@ class Store(
         self._backend.before_read(context)
         return await self._backend.cache.watch(namespace, options, visibility=await self._visibility_of(context))
 
+    def _before_write(self, context: RequestContext) -> None:
+        """A write waits for the first read of the cluster, and then fails: the client is told what keeps it."""
+        if not self._backend.cache.ready:
+            self._backend.before_read(context)
+
     async def _visibility_of(self, context: RequestContext) -> Visibility | None:
         return await self._visibility.for_user(context.user) if self._visibility is not None else None
 
     async def create(
         self, context: RequestContext, obj: Object, validate: rest.ValidateFunc, *, dry_run: bool
     ) -> Object:
+        self._before_write(context)
         metadata = obj["metadata"]
         if metadata.get("name") or not metadata.get("generateName"):
             return await self._create(context, obj, validate, dry_run=dry_run)
@@ -146,6 +152,8 @@ class Store(
         dry_run: bool,
         validate_create: rest.ValidateFunc | None = None,
     ) -> tuple[Object, bool]:
+        self._before_write(context)
+
         async def attempt(live: bool) -> tuple[Object, bool]:
             current = await self._current(key, live=live)
             if current is not None:
@@ -226,6 +234,8 @@ class Store(
     async def delete(
         self, context: RequestContext, key: Key, options: DeleteOptions, validate: rest.ValidateFunc
     ) -> rest.DeletionResult:
+        self._before_write(context)
+
         async def attempt(live: bool) -> rest.DeletionResult:
             current = await self._current(key, live=live)
             if current is None:

@@ -8,7 +8,8 @@ from typing import Protocol
 from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.request.context import RequestContext
-from registry.application.release_backend import STALE_WARNING, stale_warning
+from apiserver.storage.watch_cache import WatchCache
+from registry.application.release_backend import is_not_served, stale_warning
 from registry.projection.feed import ProjectionFeed
 from registry.projection.storage import CheckReadable
 
@@ -19,18 +20,20 @@ class ClusterFeed(Protocol):
     cluster_error: StatusError | None
 
 
-def warns_if_stale(feed: ClusterFeed) -> CheckReadable:
+def warns_if_stale(feed: ClusterFeed, cache: WatchCache) -> CheckReadable:
     """The check of what is always served once it has been read."""
+    missing = _not_served(cache.resource.plural)
 
     def check(context: RequestContext) -> None:
         if feed.cluster_error is not None:
-            context.warn(STALE_WARNING)
+            context.warn(stale_warning(feed.cluster_error, missing, has_read=cache.ready))
 
     return check
 
 
-def readable(feed: ProjectionFeed, missing: Callable[[], str] = lambda: "") -> CheckReadable:
-    """The check of a projection. `missing` names what has to be installed, if anything.
+def readable(feed: ProjectionFeed, missing: Callable[[], str] = lambda: "", *, not_served: str = "") -> CheckReadable:
+    """The check of a projection. `missing` names what has to be installed, if anything; `not_served` what has to be if
+    the watch ends because the cluster does not serve the kind.
 
     A kind that is not installed, or that the server may not read, is an empty list with a warning: after an error,
     Kubernetes would delete no namespace any more. While nothing has been read and the cluster cannot be reached, it
@@ -38,6 +41,7 @@ def readable(feed: ProjectionFeed, missing: Callable[[], str] = lambda: "") -> C
     still serves.
     """
     plural = feed.cache.resource.plural
+    not_served = not_served or _not_served(plural)
 
     def check(context: RequestContext) -> None:
         error = feed.cluster_error
@@ -46,8 +50,13 @@ def readable(feed: ProjectionFeed, missing: Callable[[], str] = lambda: "") -> C
         elif feed.is_refused:
             context.warn(f"the server may not read what {plural} are made from")
         elif error is not None and not feed.cache.ready:
-            raise errors.ServiceUnavailable(f"what {plural} are made from cannot be read at present", retry_after=1)
+            why = not_served if is_not_served(error) else f"what {plural} are made from cannot be read at present"
+            raise errors.ServiceUnavailable(why, retry_after=1)
         elif error is not None:
-            context.warn(stale_warning(error, f"kube-apiserver does not serve what {plural} are made from"))
+            context.warn(stale_warning(error, not_served, has_read=True))
 
     return check
+
+
+def _not_served(plural: str) -> str:
+    return f"kube-apiserver does not serve what {plural} are made from"

@@ -15,7 +15,7 @@ from registry.tenantnamespace.watch_feed import TenantNamespaceFeed
 
 class TenantNamespaces(VisibleCollection, rest.Getter):
     def __init__(self, *, cache: WatchCache, feed: TenantNamespaceFeed, visibility: VisibilitySource) -> None:
-        super().__init__(cache=cache, visibility=visibility, check=warns_if_stale(feed))
+        super().__init__(cache=cache, visibility=visibility, check=warns_if_stale(feed, cache))
 
     async def get(self, context: RequestContext, key: Key, *, at_least: int = 0) -> CachedObject:
         errors.require_path_segment(key.name)

@@ -39,7 +39,7 @@ class ClaimedVolumes:
         self._feed = ClaimedVolumeFeed(self._cache)
         self._informer = Informer(cluster, PERSISTENTVOLUMES, store_objects=False, minimum_version=rbac.first_version)
         self._informer.add_handler(self._feed)
-        check = warns_if_stale(self._feed)
+        check = warns_if_stale(self._feed, self._cache)
         storage = VisibleCollection(cache=self._cache, visibility=self._visibility, check=check)
         self._endpoint = own_endpoint(storage, process, authorizer)
 

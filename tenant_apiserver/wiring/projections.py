@@ -18,6 +18,7 @@ from apiserver.meta.resource import Resource
 from apiserver.storage.visibility import VisibilitySource
 from apiserver.storage.watch_cache import WatchCache
 from controller.tenant.isolation.policy_kinds import CILIUM_NAMES
+from registry.application.release_backend import MISSING_RELEASES
 from registry.cluster.informer import Informer, wait_until_answered
 from registry.cluster.informer_factory import Availability, InformerFactory
 from registry.cluster.interface import SECRETS, ClusterResource
@@ -87,7 +88,8 @@ class ProjectionApi:
         feed = ProjectionFeed(cache, shows=is_module, convert=to_tenant_module, version=self._version)
         self._config.tenants.release_events.subscribe(MODULES, feed)
         self._feeds.append(feed)
-        storage = ReadOnlyProjection(cache=cache, visibility=self._visibility(cache.resource), check=readable(feed))
+        check = readable(feed, not_served=MISSING_RELEASES)
+        storage = ReadOnlyProjection(cache=cache, visibility=self._visibility(cache.resource), check=check)
         return ServedProjection(storage=storage, admission=Chain(()))
 
     def _tenant_secrets(self) -> ServedProjection:

@@ -9,9 +9,9 @@ from apiserver.meta.resource import GroupResource, Key
 from apiserver.meta.selectors import parse_field_selector
 from apiserver.request.options import ListOptions, WatchOptions
 from apiserver.storage.visibility import VisibleObjects
-from registry.cluster.interface import ClusterUnreachable
+from registry.cluster.interface import ClusterUnreachable, NotServed
 from registry.projection.feed import ProjectionFeed
-from registry.projection.readable import readable
+from registry.projection.readable import readable, warns_if_stale
 from registry.projection.storage import ReadOnlyProjection
 from tests.fake_cluster import FakeCluster
 from tests.registry.projection.projections import (
@@ -106,6 +106,26 @@ async def test_an_unreachable_cluster_is_answered_at_once() -> None:
     world.feed.set_cluster_error(ClusterUnreachable())
     with pytest.raises(errors.ServiceUnavailable, match="cannot be read at present"):
         await storage(world).list(request("list"), "", ListOptions())
+
+
+async def test_what_has_to_be_installed_is_named_before_anything_is_read() -> None:
+    world = ProjectionWorld()
+    world.feed.set_cluster_error(NotServed())
+    check = readable(world.feed, not_served="Flux has to be installed")
+    served = ReadOnlyProjection(cache=world.cache, visibility=FixedVisibility(), check=check)
+    with pytest.raises(errors.ServiceUnavailable, match="Flux has to be installed"):
+        await served.list(request("list"), "", ListOptions())
+
+
+def test_nothing_is_out_of_date_before_anything_is_read() -> None:
+    world, noted = ProjectionWorld(), list[str]()
+    world.feed.set_cluster_error(ClusterUnreachable())
+    check = warns_if_stale(world.feed, world.cache)
+    check(request("list", warnings=noted))
+    assert noted == ["kube-apiserver cannot be reached at present"]
+    world.cache.replace([], 1)
+    check(request("list", warnings=noted))
+    assert noted[1:] == ["kube-apiserver cannot be reached at present: the response may be out of date"]
 
 
 async def test_what_the_server_may_not_read_is_empty_until_it_may() -> None:

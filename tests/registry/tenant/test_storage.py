@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
@@ -10,12 +13,21 @@ from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from apiserver.request.context import RequestContext
-from apiserver.request.options import DeleteOptions
+from apiserver.request.options import DeleteOptions, ListOptions
+from apiserver.storage import watch_cache
 from registry import names
 from registry.cluster.interface import ClusterUnreachable, NotServed
+from registry.generic.store import Store
 from registry.tenant.convert import to_release
 from registry.tenant.release_settings import ReleaseSettings
+from registry.tenant.strategy import TenantStrategy
+from tests.apiserver.endpoints.request_contexts import ALICE, make_context
 from tests.registry.tenant.release_cluster import KEY, World, tenant
+
+MISSING_FLUX = (
+    "kube-apiserver does not serve HelmReleases, so Flux has to be installed, or at least its CustomResourceDefinition "
+    "helmreleases.helm.toolkit.fluxcd.io"
+)
 
 
 def changed(current: Object, **spec: Any) -> Object:
@@ -165,19 +177,53 @@ async def test_a_tenant_missing_from_the_cache_is_awaited(world: World) -> None:
     assert await reading is not None
 
 
-async def test_while_flux_is_missing_clients_are_told_so(world: World) -> None:
+async def test_while_flux_is_missing_clients_are_told_what_to_install(world: World) -> None:
     current = await world.create(tenant())
     world.cluster.deliver(world.feed)
     world.feed.set_cluster_error(NotServed())
-    warnings: list[str] = []
-    context = cast(RequestContext, type("Context", (), {"warn": staticmethod(warnings.append)}))
+    context = make_context(user=ALICE)
     world.backend.before_read(context)
-    missing = "kube-apiserver does not serve HelmReleases, so Flux has to be installed"
-    assert warnings == [f"{missing}: the response may be out of date"]
+    assert context.warnings == [f"{MISSING_FLUX}: the response may be out of date"]
     world.cluster.serves_releases = False
     for call in (world.create(tenant()), world.backend.read(KEY, live=True), world.delete(current)):
-        with pytest.raises(errors.ServiceUnavailable, match=missing):
+        with pytest.raises(errors.ServiceUnavailable, match=MISSING_FLUX):
             await call
+
+
+async def test_before_anything_is_read_lists_and_writes_name_what_to_install(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message of the 429 is kube-apiserver's own; the warning says what it waits for."""
+    monkeypatch.setattr(watch_cache, "_READY_SECONDS", 0.01)
+    world.cache.ready = False
+    world.feed.set_cluster_error(NotServed())
+    store = Store(backend=world.backend, strategy=TenantStrategy())
+
+    async def list_all(context: RequestContext) -> object:
+        return await store.list(context, "", ListOptions())
+
+    async def delete(context: RequestContext) -> object:
+        return await store.delete(context, KEY, DeleteOptions(), admitted)
+
+    async def update(context: RequestContext) -> object:
+        return await store.update(context, KEY, unchanged, admitted, dry_run=False)
+
+    async def answer(call: Callable[[RequestContext], Awaitable[object]]) -> None:
+        context = make_context(user=ALICE)
+        with pytest.raises(errors.TooManyRequests, match=re.escape("storage is (re)initializing")):
+            await call(context)
+        assert context.warnings == [MISSING_FLUX]
+
+    await asyncio.gather(*(answer(call) for call in (list_all, delete, update)))
+
+
+async def unchanged(current: Object | None) -> Object:
+    return current or {}
+
+
+@asynccontextmanager
+async def admitted(new: Object | None, old: Object | None) -> AsyncIterator[None]:
+    yield
 
 
 async def test_during_an_outage_reads_have_a_warning_and_writes_fail(world: World) -> None:
