@@ -91,6 +91,15 @@ def judge_controllers(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check
     yield from _judge_reconciled_registration(facts, step)
 
 
+def has_our_controllers(facts: ClusterFacts, step: OperatorStep) -> bool:
+    """True if our controllers run after the step, as far as the cluster tells: beside a live Cozystack only where a
+    Deployment of ours runs them already."""
+    if step is OperatorStep.REGISTER:
+        return True
+    deployment = facts.found.get(target("Deployment", SERVER, NAMESPACE))
+    return step is OperatorStep.REPLACE and deployment is not None and _runs_controllers(deployment)
+
+
 def _judge_peer(where: str, facts: ClusterFacts) -> Check:
     deployment = facts.found.get(target("Deployment", SERVER, NAMESPACE))
     if deployment is not None and _runs_controllers(deployment):

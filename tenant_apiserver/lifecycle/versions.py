@@ -11,6 +11,7 @@ from tenant_apiserver.lifecycle.facts import ClusterFacts
 from tenant_apiserver.lifecycle.findings import Check, Level
 from tenant_apiserver.lifecycle.installed import OperatorStep
 from tenant_apiserver.lifecycle.kinds import target
+from tenant_apiserver.lifecycle.ownership import has_our_controllers
 
 SECTION = "Versions"
 _FLUX, _CILIUM, _CERT_MANAGER, _GATEWAY_API = "Flux", "Cilium", "cert-manager", "Gateway API"
@@ -34,10 +35,15 @@ _IMAGES: Mapping[str, str] = {
 """The last part of the name of the image that tells the version of a project."""
 _MISSING: Mapping[str, str] = {
     _FLUX: "Tenants and applications are stored as its HelmReleases",
+    _CILIUM: "there are no SecurityGroups, which are stored as its CiliumNetworkPolicies",
+}
+"""The reason why every server of ours needs a project."""
+_MISSING_FOR_CONTROLLERS: Mapping[str, str] = {
     _CILIUM: "tenants are isolated by NetworkPolicies instead",
     _CERT_MANAGER: "Gateways of tenants get no certificates",
     _GATEWAY_API: "tenants get no Gateways",
 }
+"""The reason why our controllers need a project. A shadow has none, and a live Cozystack has its own."""
 _RELEASE_VERSION = "v2"
 _OLDEST = (1, 30)
 
@@ -50,7 +56,7 @@ def judge_versions(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:
             remedy = "run preflight with credentials that may get CustomResourceDefinitions"
             yield Check(SECTION, Level.UNKNOWN, project, f"unknown: {facts.unreadable[crd]}", remedy)
         elif crd not in facts.found:
-            yield _missing(project)
+            yield _missing(project, with_controllers=has_our_controllers(facts, step))
         else:
             yield _present(project, facts.found[crd], facts.deployments)
 
@@ -65,11 +71,13 @@ def _kubernetes(text: str, step: OperatorStep) -> Check:
     return Check(SECTION, Level.FAIL, "Kubernetes", why, "upgrade to Kubernetes 1.30 or later first")
 
 
-def _missing(project: str) -> Check:
+def _missing(project: str, *, with_controllers: bool) -> Check:
+    effects = [_MISSING.get(project, ""), _MISSING_FOR_CONTROLLERS.get(project, "") if with_controllers else ""]
+    message = f"not installed: {'; '.join(each for each in effects if each) or 'this step needs nothing of it'}"
     if project == _FLUX:
         remedy = "install Flux's helm-controller, or at least its CustomResourceDefinition of HelmReleases"
-        return Check(SECTION, Level.FAIL, project, f"not installed: {_MISSING[project]}", remedy)
-    return Check(SECTION, Level.INFO, project, f"not installed: {_MISSING[project]}")
+        return Check(SECTION, Level.FAIL, project, message, remedy)
+    return Check(SECTION, Level.INFO, project, message)
 
 
 def _present(project: str, crd: Object, deployments: Sequence[Object]) -> Check:

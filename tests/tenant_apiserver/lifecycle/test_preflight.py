@@ -113,10 +113,35 @@ async def test_versions_come_from_the_objects_that_tell_them() -> None:
     assert told == {
         "Kubernetes": "v1.34.2",
         "Flux": "CRD v2.7.1; serves v2 (stored)",
-        "Cilium": "not installed: tenants are isolated by NetworkPolicies instead",
+        "Cilium": "not installed: there are no SecurityGroups, which are stored as its CiliumNetworkPolicies",
         "cert-manager": "runs v1.19.1; serves v1 (stored)",
         "Gateway API": "CRD v1.4.0 (experimental); serves v1beta1, v1 (stored)",
     }
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        (OperatorStep.SHADOW, "this step needs nothing of it"),
+        (OperatorStep.REPLACE, "this step needs nothing of it"),
+        (OperatorStep.REGISTER, "tenants get no Gateways"),
+    ],
+)
+async def test_what_only_our_controllers_need_is_missed_where_they_run(step: OperatorStep, says: str) -> None:
+    cluster = live_cozystack()
+    await cluster.delete(CRDS, "", "gateways.gateway.networking.k8s.io")
+    cluster.clear_writes()
+    checks = await checks_of(cluster, step)
+    assert one(checks, "Gateway API").message == f"not installed: {says}"
+    isolated = "tenants are isolated by NetworkPolicies instead" in one(checks, "Cilium").message
+    assert isolated is (step is OperatorStep.REGISTER)
+
+
+async def test_after_a_take_over_the_needs_of_our_controllers_count() -> None:
+    cluster = live_cozystack()
+    _controllers(cluster)
+    found = one(await checks_of(cluster, OperatorStep.REPLACE), "Cilium")
+    assert found.message.endswith("; tenants are isolated by NetworkPolicies instead")
 
 
 def _old_kubernetes(cluster: LiveCozystack) -> None:
