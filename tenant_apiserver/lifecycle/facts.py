@@ -20,7 +20,8 @@ def api_service_name(group: str) -> str:
 class ClusterFacts:
     """`found` has the objects that exist of those that were looked for; it lacks the ones in `unreadable`, for which it
     has the reason. `served` are the plural names of the kinds that somebody serves now, by group, without the groups
-    whose server does not answer. `definitions` are the ApplicationDefinitions, `deployments` all Deployments."""
+    whose server does not answer. `definitions` are the ApplicationDefinitions, `deployments` all Deployments; None if
+    they cannot be listed, for which `notes` have the reason."""
 
     kubernetes: str
     groups: Sequence[str] = ()
@@ -34,7 +35,7 @@ class ClusterFacts:
     """The names of all APIServices that lead to our Service, in their order."""
     own: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The plural names of the kinds that this version serves on any cluster, by group."""
-    definitions: Sequence[Object] = ()
-    deployments: Sequence[Object] = ()
+    definitions: Sequence[Object] | None = ()
+    deployments: Sequence[Object] | None = ()
     notes: Sequence[str] = ()
     """Other objects that could not be read."""

@@ -42,9 +42,12 @@ def judge_names(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:
 
 def _judge_namespace(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:
     namespace = target("Namespace", NAMESPACE)
-    if step is OperatorStep.PROXY:
+    if step in (OperatorStep.PROXY, OperatorStep.REGISTER):
         return
-    if step is not OperatorStep.REGISTER and namespace not in {*facts.found, *facts.unreadable}:
+    if namespace in facts.unreadable:
+        remedy = "run preflight with credentials that may get it"
+        yield Check(_NAMES, Level.UNKNOWN, str(namespace), f"unknown: {facts.unreadable[namespace]}", remedy)
+    if namespace not in {*facts.found, *facts.unreadable}:
         why = "does not exist, so this is no Cozystack"
         yield Check(_NAMES, Level.FAIL, str(namespace), why, "see docs/install.md, and use --for=register")
 
@@ -75,7 +78,7 @@ def _compared(role: str, obj: Object) -> str:
 
 def judge_controllers(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:
     """Two controllers of the same tenants would write over each other."""
-    peers = [each for each in facts.deployments if each["metadata"]["name"] == _PEER_CONTROLLER]
+    peers = [each for each in facts.deployments or () if each["metadata"]["name"] == _PEER_CONTROLLER]
     if step is OperatorStep.SHADOW:
         yield Check(_CONTROLLERS, Level.OK, "ours", "a shadow runs none")
         return
@@ -86,7 +89,11 @@ def judge_controllers(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check
             yield Check(_CONTROLLERS, Level.FAIL, where, "runs here, so this is a live Cozystack", remedy)
         else:
             yield _judge_peer(where, facts)
-    if not peers:
+    if facts.deployments is None:
+        remedy = "run preflight with credentials that may list them"
+        why = "nobody knows whether it runs, as Deployments cannot be listed"
+        yield Check(_CONTROLLERS, Level.UNKNOWN, _PEER_CONTROLLER, why, remedy)
+    elif not peers:
         yield Check(_CONTROLLERS, Level.OK, _PEER_CONTROLLER, "does not run here")
     yield from _judge_reconciled_registration(facts, step)
 
@@ -101,7 +108,11 @@ def has_our_controllers(facts: ClusterFacts, step: OperatorStep) -> bool:
 
 
 def _judge_peer(where: str, facts: ClusterFacts) -> Check:
-    deployment = facts.found.get(target("Deployment", SERVER, NAMESPACE))
+    ours = target("Deployment", SERVER, NAMESPACE)
+    if ours in facts.unreadable:
+        why = f"runs here, and nobody knows whether ours do: {facts.unreadable[ours]}"
+        return Check(_CONTROLLERS, Level.UNKNOWN, where, why, f"run preflight with credentials that may get {ours}")
+    deployment = facts.found.get(ours)
     if deployment is not None and _runs_controllers(deployment):
         why = f"runs here, and Deployment {NAMESPACE}/{SERVER} runs controllers of the same tenants"
         remedy = "apply manifests/overlays/live, whose server has --controllers=none"

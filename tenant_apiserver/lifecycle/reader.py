@@ -46,22 +46,22 @@ class ReadableCluster(DiscoverableCluster, Protocol):
 async def read_facts(cluster: ReadableCluster, step: OperatorStep, groups: Sequence[str] = ()) -> ClusterFacts:
     """The facts for a step with these groups, or with all that this version serves. Raises ClusterUnreachable, and the
     StatusError of a cluster that does not even tell its version."""
-    version = await cluster.get_path("/version")
+    kubernetes = str((await cluster.get_path("/version")).get("gitVersion", ""))
     found, unreadable = await read_objects(cluster, _looked_for(step))
     notes: list[str] = []
     if step is OperatorStep.PROXY:
         found = {**found, **await _settings_of_the_proxy(cluster, notes)}
+        # it serves no group, and runs no controllers
+        return ClusterFacts(kubernetes=kubernetes, found=found, unreadable=unreadable, notes=notes)
     served, silent = await _served(cluster, found)
     return ClusterFacts(
-        kubernetes=str(version.get("gitVersion", "")),
+        kubernetes=kubernetes,
         groups=[each for each in GROUPS if api_service_name(each) in API_SERVICES and each in (groups or GROUPS)],
         found=found,
         unreadable=unreadable,
         served=served,
         silent=silent,
-        leading=sorted(
-            each["metadata"]["name"] for each in await _list(cluster, APISERVICES, notes) if leads_to_us(each)
-        ),
+        leading=_leading(await _list(cluster, APISERVICES, notes)),
         own=own_kinds(cluster),
         definitions=await _list(cluster, APPLICATIONDEFINITIONS, notes),
         deployments=await _list(cluster, DEPLOYMENTS, notes),
@@ -70,9 +70,11 @@ async def read_facts(cluster: ReadableCluster, step: OperatorStep, groups: Seque
 
 
 def _looked_for(step: OperatorStep) -> Sequence[TargetObject]:
+    if step is OperatorStep.PROXY:
+        return [each for each in applied(step) if each != PROXY_SETTINGS]
     return [
         *(TargetObject(APISERVICES, "", api_service_name(group)) for group in GROUPS),
-        *(each for each in applied(step) if each != PROXY_SETTINGS),
+        *applied(step),
         *(target("CustomResourceDefinition", name) for name in VERSIONED_CRDS),
         *tenants_visible(),
         *tenantsecrets_readable(),
@@ -120,7 +122,11 @@ async def list_leading(cluster: ReadableCluster) -> Sequence[str]:
     found = await _list(cluster, APISERVICES, notes)
     if notes:
         raise StepFailed("\n".join(notes))
-    return sorted(each["metadata"]["name"] for each in found if leads_to_us(each))
+    return _leading(found)
+
+
+def _leading(api_services: Sequence[Object] | None) -> Sequence[str]:
+    return sorted(each["metadata"]["name"] for each in api_services or () if leads_to_us(each))
 
 
 async def _served(
@@ -147,14 +153,14 @@ async def _served(
 async def _settings_of_the_proxy(cluster: ReadableCluster, notes: list[str]) -> Mapping[TargetObject, Object]:
     """The settings of an earlier installation, if there are any."""
     objects = await _list(cluster, PROXY_SETTINGS.resource, notes, namespace=PROXY)
-    ours = [each for each in objects if each["metadata"]["name"].startswith(f"{PROXY}-") and is_ours(each)]
+    ours = [each for each in objects or () if each["metadata"]["name"].startswith(f"{PROXY}-") and is_ours(each)]
     return {PROXY_SETTINGS: ours[0]} if ours else {}
 
 
 async def _list(
     cluster: ReadableCluster, res: ClusterResource, notes: list[str], *, namespace: str = ""
-) -> Sequence[Object]:
-    """All objects of a kind; none if it is not served or may not be listed."""
+) -> Sequence[Object] | None:
+    """All objects of a kind; none if it is not served, and None, with a note, if they cannot be listed."""
     items: list[Object] = []
     token = ""
     try:
@@ -168,6 +174,7 @@ async def _list(
     except ClusterUnreachable:
         raise
     except StatusError as error:
-        if error.code != 404:
-            notes.append(f"{GroupResource(res.group, res.plural)} cannot be listed: {error.message}")
-        return []
+        if error.code == 404:
+            return []
+        notes.append(f"{GroupResource(res.group, res.plural)} cannot be listed: {error.message}")
+        return None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 from registry.securitygroup.convert import GROUP_SELECTOR
+from registry.tenant.cluster_roles import TENANT_ROLES
 from registry.tenantsecret.convert import SECRET_SELECTOR
 from tenant_apiserver.least_privilege.proxy_rights import PROXY_ROLES
 from tenant_apiserver.lifecycle.installed import NAMESPACE
-from tenant_apiserver.lifecycle.kinds import TargetObject
+from tenant_apiserver.lifecycle.kinds import TargetObject, target
 
 GATEWAY_CRD = "tenantgateways.gateway.cozystack.io"
 _PROXY_FOLDERS = tuple(each.file.rpartition("/")[0] for each in reversed(PROXY_ROLES))
@@ -16,26 +18,60 @@ _NO_FINALIZERS = '{"metadata":{"finalizers":null}}'
 _GIVE_UP = f"      kubectl patch helmreleases -n <namespace> <name> --type=merge -p '{_NO_FINALIZERS}'"
 
 
-def remainder(counts: Mapping[str, int | None], held: Sequence[str]) -> Sequence[str]:
-    """Lines for the operator. `counts` are of objects by kind, None if they may not be listed; `held` are HelmReleases
-    `namespace/name` that are being deleted and that only our controllers would finish."""
-    number = {kind: "an unknown number of" if count is None else str(count) for kind, count in counts.items()}
-    lines = [
-        "What stays, and how to remove it if that is really meant:",
-        f"  {number['HelmRelease']} HelmReleases of tenants and applications, with all that they store",
-        "      kubectl delete helmreleases -n tenant-root <name>: Flux uninstalls the chart",
-        f"  {number['Namespace']} Namespaces of tenants, with everything in them",
-        "      kubectl delete namespace <name>: deletes everything in it, volumes too",
-        f"  {number['Gateway']} Gateways that were made for tenants",
-        "      kubectl delete tenantgateways -A --all: takes all hostnames and certificates of tenants away",
-        f"  {number['CiliumNetworkPolicy']} CiliumNetworkPolicies of SecurityGroups, whichever server wrote them",
-        f"      kubectl delete ciliumnetworkpolicies -n <namespace> -l {GROUP_SELECTOR}: no Pod has their rules",
-        f"  {number['Secret']} Secrets that are shown as TenantSecrets, whoever wrote them",
-        f"      kubectl delete secrets -n <namespace> -l {SECRET_SELECTOR}: deletes passwords of applications, too",
-        f"  CustomResourceDefinition {GATEWAY_CRD} and Namespace {NAMESPACE}, which Cozystack has, too",
-        f"      kubectl delete crd {GATEWAY_CRD}: deletes every TenantGateway and its Gateway",
-        "  ClusterRoles cozy:tenant and cozy:tenant:*, to which people are bound",
-    ]
+_COUNTED = {
+    "HelmRelease": (
+        "HelmReleases of tenants and applications, with all that they store",
+        "kubectl delete helmreleases -n tenant-root <name>: Flux uninstalls the chart",
+    ),
+    "Namespace": (
+        "Namespaces of tenants, with everything in them",
+        "kubectl delete namespace <name>: deletes everything in it, volumes too",
+    ),
+    "Gateway": (
+        "Gateways that were made for tenants",
+        "kubectl delete tenantgateways -A --all: takes all hostnames and certificates of tenants away",
+    ),
+    "CiliumNetworkPolicy": (
+        "CiliumNetworkPolicies of SecurityGroups, whichever server wrote them",
+        f"kubectl delete ciliumnetworkpolicies -n <namespace> -l {GROUP_SELECTOR}: no Pod has their rules",
+    ),
+    "Secret": (
+        "Secrets that are shown as TenantSecrets, whoever wrote them",
+        f"kubectl delete secrets -n <namespace> -l {SECRET_SELECTOR}: deletes passwords of applications, too",
+    ),
+}
+"""The objects that are counted, by kind, and the command that removes them with its effect."""
+_CRD = target("CustomResourceDefinition", GATEWAY_CRD)
+_ROLES = tuple(target("ClusterRole", name) for name in TENANT_ROLES)
+NAMED: Final = (_CRD, target("Namespace", NAMESPACE), *_ROLES)
+"""Objects that an installation brings and that others may use, so that `uninstall` leaves them."""
+
+
+def remainder(
+    counts: Mapping[str, int | None],
+    held: Sequence[str],
+    *,
+    found: Collection[TargetObject],
+    unreadable: Mapping[TargetObject, str],
+) -> Sequence[str]:
+    """Lines for the operator, about what is there. `counts` are of objects by kind, None if they may not be listed;
+    `held` are HelmReleases `namespace/name` that are being deleted and that only our controllers would finish. `found`
+    are those of NAMED that exist, and `unreadable` has the reason for those that cannot be read."""
+    lines = []
+    for kind, (what, command) in _COUNTED.items():
+        if counts[kind] != 0:
+            number = counts[kind] if counts[kind] is not None else "an unknown number of"
+            lines += [f"  {number} {what}", f"      {command}"]
+    shared = [str(each) for each in NAMED if each in found and each not in _ROLES]
+    if shared:
+        lines.append(f"  {' and '.join(shared)}, which Cozystack has, too")
+    if _CRD in found:
+        lines.append(f"      kubectl delete crd {GATEWAY_CRD}: deletes every TenantGateway and its Gateway")
+    if roles := [each.name for each in _ROLES if each in found]:
+        lines.append(f"  ClusterRoles {', '.join(roles)}, to which people may be bound")
+    lines += [f"  whether {each} exists is unknown: {why}" for each, why in unreadable.items()]
+    title = "What stays, and how to remove it if that is really meant:"
+    lines = [title, *lines] if lines else ["Nothing else stays that an installation of this server brings."]
     if held:
         lines += [
             f"These {len(held)} tenants are being deleted, and nobody deletes what belongs to them any more:",

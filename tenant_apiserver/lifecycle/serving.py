@@ -140,6 +140,9 @@ def _judge_visibility(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check
     """All users may list Tenants by our binding, and cozystack-api shows everything to those who may list."""
     apps = facts.found.get(TargetObject(APISERVICES, "", api_service_name(APPS)))
     binding = tenants_visible()[-1]
+    if binding in facts.unreadable:
+        remedy = "run preflight with credentials that may get it"
+        yield Check(_SERVING, Level.UNKNOWN, str(binding), f"unknown: {facts.unreadable[binding]}", remedy)
     if binding in facts.found and apps is not None and service_of(apps) and not leads_to_us(apps):
         why = f"all users may list Tenants, and {service_of(apps)} shows all of them to whoever may list"
         remedy = f"kubectl delete clusterrolebinding {binding.name}"
@@ -147,12 +150,16 @@ def _judge_visibility(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check
 
 
 def _judge_kinds(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:
-    ours, refused = served_by_us(facts.own, facts.definitions)
+    ours, refused = served_by_us(facts.own, facts.definitions or ())
     # whoever only reads beside them takes nothing from anybody
     level = Level.WARN if step is OperatorStep.SHADOW else Level.FAIL
-    lost = {each: sorted(facts.served.get(each, frozenset()) - ours.get(each, frozenset())) for each in facts.groups}
+    known = [each for each in facts.groups if each != APPS or facts.definitions is not None]
+    lost = {each: sorted(facts.served.get(each, frozenset()) - ours.get(each, frozenset())) for each in known}
     remedy = _leave_out(facts, [group for group, plurals in lost.items() if plurals])
-    for group in facts.groups:
+    if len(known) < len(facts.groups):
+        why = "nobody knows which kinds this version would serve, as ApplicationDefinitions cannot be listed"
+        yield Check(_KINDS, Level.UNKNOWN, APPS, why, "run preflight with credentials that may list them")
+    for group in known:
         for plural in lost[group]:
             message = "is served now, and not by this version: it would lose its server"
             yield Check(_KINDS, level, f"{plural}.{group}", message, remedy if level is Level.FAIL else "")

@@ -34,7 +34,7 @@ from tenant_apiserver.lifecycle.installed import NAMESPACE, SERVER, proxy_object
 from tenant_apiserver.lifecycle.kinds import DEPLOYMENTS, PART_OF, PART_OF_LABEL, TargetObject, owner_of
 from tenant_apiserver.lifecycle.marks import is_held, stripping_patch
 from tenant_apiserver.lifecycle.reader import ReadableCluster, list_leading, read_objects, unreadable_lines
-from tenant_apiserver.lifecycle.remainder import remainder, remaining_proxy
+from tenant_apiserver.lifecycle.remainder import NAMED, remainder, remaining_proxy
 from tenant_apiserver.lifecycle.removable import DELETED_KINDS, STORED, reason_to_keep
 from tenant_apiserver.lifecycle.replicas import LeaseSightings, deployment_ends, leases_end, sightings
 from tenant_apiserver.lifecycle.serving import others_leading
@@ -104,7 +104,9 @@ class Uninstallation:
             self._say(f"{len(kept)} objects have our label or name and stay, as they are of others:")
         for where, why in kept.items():
             self._say(f"  {where}: {why}")
-        for line in (*remainder(await self._counts(), held), *remaining_proxy(*await self._proxy())):
+        found, unreadable = await read_objects(self._cluster, NAMED)
+        rest = remainder(await self._counts(), held, found=found, unreadable=unreadable)
+        for line in (*rest, *remaining_proxy(*await self._proxy())):
             self._say(line)
         return 1 if held else 0
 
@@ -160,6 +162,8 @@ class Uninstallation:
 
     async def _end_replicas(self) -> None:
         where = TargetObject(DEPLOYMENTS, NAMESPACE, SERVER)
+        # what cannot be read ends the command before its first write
+        await self._still_running(LeaseSightings())
         deployment = (await self._read(where)).get(where)
         if deployment is not None and deployment["spec"].get("replicas", 1) != 0:
             await self._writer.scale_to_zero(NAMESPACE, SERVER)

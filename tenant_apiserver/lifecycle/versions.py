@@ -58,7 +58,7 @@ def judge_versions(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:
         elif crd not in facts.found:
             yield _missing(project, with_controllers=has_our_controllers(facts, step))
         else:
-            yield _present(project, facts.found[crd], facts.deployments)
+            yield _present(project, facts.found[crd], facts.deployments or ())
 
 
 def _kubernetes(text: str, step: OperatorStep) -> Check:

@@ -395,5 +395,42 @@ async def test_all_that_stays_of_a_live_cozystack_is_counted() -> None:
 
 def test_a_number_that_cannot_be_read_is_unknown() -> None:
     kinds = ("HelmRelease", "Namespace", "Gateway", "CiliumNetworkPolicy")
-    lines = remainder({**dict.fromkeys(kinds, 0), "Secret": None}, [])
-    assert any(each.startswith("  an unknown number of Secrets") for each in lines)
+    lines = remainder({**dict.fromkeys(kinds, 0), "Secret": None}, [], found=(), unreadable={})
+    assert [each for each in lines if not each.startswith("      ")][1:] == [
+        "  an unknown number of Secrets that are shown as TenantSecrets, whoever wrote them"
+    ]
+
+
+def test_where_nothing_stays_nothing_is_named() -> None:
+    kinds = ("HelmRelease", "Namespace", "Gateway", "CiliumNetworkPolicy", "Secret")
+    lines = remainder(dict.fromkeys(kinds, 0), [], found=(), unreadable={})
+    assert lines == ["Nothing else stays that an installation of this server brings."]
+
+
+async def test_only_what_exists_is_named_as_what_stays() -> None:
+    """cozystack-api's cluster may lack the CustomResourceDefinition, and a plain one the roles."""
+    cluster = installed()
+    _, said = await run(cluster, dry_run=True)
+    crd = "CustomResourceDefinition tenantgateways.gateway.cozystack.io"
+    assert f"  {crd} and Namespace cozy-system, which Cozystack has, too" in said
+    assert "  ClusterRoles cozy:tenant, to which people may be bound" in said
+    await cluster.delete(CRDS, "", "tenantgateways.gateway.cozystack.io")
+    await cluster.delete(CLUSTERROLES, "", "cozy:tenant")
+    _, said = await run(cluster, dry_run=True)
+    assert "  Namespace cozy-system, which Cozystack has, too" in said
+    assert "tenantgateways.gateway" not in said
+    assert "cozy:tenant" not in said
+
+
+async def test_what_may_not_be_read_is_said() -> None:
+    cluster = installed()
+
+    async def deny(verb: str, res: ClusterResource, key: Key) -> None:
+        if (verb, res) == ("get", CRDS):
+            raise StatusError(403, "Forbidden", "you may not get it")
+
+    cluster.before = deny
+    status, said = await run(cluster)
+    assert status == 0
+    crd = "CustomResourceDefinition tenantgateways.gateway.cozystack.io"
+    assert f"  whether {crd} exists is unknown: you may not get it" in said
