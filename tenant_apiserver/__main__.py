@@ -6,9 +6,11 @@ import os
 import sys
 
 from tenant_apiserver import __version__
+from tenant_apiserver.closed_output import quiet_end
 from tenant_apiserver.options.command_line import (
     BackupOptions,
     KubeconfigOptions,
+    Options,
     RenderOptions,
     ServeOptions,
     StandaloneOptions,
@@ -19,38 +21,54 @@ from tenant_apiserver.options.proxy import ProxyOptions
 
 
 def main() -> None:
-    """Exits with 2 for a bad option, 1 if the server cannot start or fails, 0 after a clean shutdown."""
-    options = parse_command_line(sys.argv[1:], os.environ)
+    """Exits with 2 for a bad option, 1 if the server cannot start or fails, 0 after a clean shutdown; with 141 if
+    nobody reads what a command prints."""
+    # --help and --version end in it
+    with quiet_end():
+        options = parse_command_line(sys.argv[1:], os.environ)
+    raise SystemExit(_run(options))
+
+
+def _run(options: Options) -> int:
     match options:
         case ServeOptions():
             # imported late, so that `version` and invalid flags do not load the server's libraries
             from tenant_apiserver.serve import serve
 
-            raise SystemExit(serve(options))
+            return serve(options)
         case StandaloneOptions():
             from tenant_apiserver.standalone import standalone
 
-            raise SystemExit(standalone(options))
+            return standalone(options)
         case ProxyOptions():
             from tenant_apiserver.proxy.command import proxy
 
-            raise SystemExit(proxy(options))
+            return proxy(options)
+        case PreflightOptions() | BackOptions() | MoveOptions() | UninstallOptions():
+            return _run_lifecycle_command(options)
+        case _:
+            with quiet_end():
+                return _print(options)
+
+
+def _print(options: Options) -> int:
+    """Runs a command that serves nothing."""
+    match options:
         case KubeconfigOptions():
             from tenant_apiserver.certificates.local_pki import kubeconfig
 
-            raise SystemExit(kubeconfig(options))
+            return kubeconfig(options)
         case BackupOptions():
             from tenant_apiserver.backup import backup
 
-            raise SystemExit(backup(options))
+            return backup(options)
         case RenderOptions():
             from tenant_apiserver.render import render
 
-            raise SystemExit(render(options))
-        case PreflightOptions() | BackOptions() | MoveOptions() | UninstallOptions():
-            raise SystemExit(_run_lifecycle_command(options))
+            return render(options)
         case _:
             print(f"tenant-apiserver {__version__}")
+            return 0
 
 
 def _run_lifecycle_command(options: PreflightOptions | BackOptions | MoveOptions | UninstallOptions) -> int:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from apiserver.meta.resource import Key, Object
 from registry.tenant.quota_keys import EQUAL, AllocationRatios
+from tenant_apiserver.closed_output import discard
 from tenant_apiserver.kubectl_tenant.advice import no_hosts, no_quotas, no_readers, no_tenants
 from tenant_apiserver.kubectl_tenant.arguments import parse
 from tenant_apiserver.kubectl_tenant.choice import (
@@ -32,7 +33,7 @@ from tenant_apiserver.kubectl_tenant.lists import (
     list_tenants,
     workload_namespace,
 )
-from tenant_apiserver.kubectl_tenant.output import colour, degrade_characters, discard_output, write
+from tenant_apiserver.kubectl_tenant.output import colour, degrade_characters, write
 from tenant_apiserver.kubectl_tenant.planned import planned_by_file
 from tenant_apiserver.kubectl_tenant.quotas import (
     UNKNOWN_RATIOS,
@@ -61,10 +62,9 @@ def run(words: Sequence[str]) -> int:
         print(f"error: {problem}", file=sys.stderr)
         return least
     except BrokenPipeError:
-        discard_output()
         raise
     except OSError as error:
-        discard_output()
+        discard(sys.stdout)
         print(f"error: {error.strerror or error}", file=sys.stderr)
         return least
 

@@ -46,12 +46,15 @@ def _exit_with(action: Callable[[], int]) -> None:
 
 def _interruptible(action: Callable[[], int]) -> int:
     """While the action runs, SIGINT is a KeyboardInterrupt, so that kubectl is ended, too."""
+    from tenant_apiserver.closed_output import quiet_end
+
     has_handler = signal.getsignal(signal.SIGINT) is _end
     try:
         if has_handler:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        return action()
-    except (KeyboardInterrupt, BrokenPipeError):
+        with quiet_end():
+            return action()
+    except KeyboardInterrupt:
         return _INTERRUPTED
     finally:
         if has_handler:

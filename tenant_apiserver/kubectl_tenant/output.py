@@ -35,13 +35,6 @@ def degrade_characters() -> None:
             stream.reconfigure(errors=_AS_PLAIN_TEXT)
 
 
-def discard_output() -> None:
-    """After a write has failed, the end of the process would try what is left of it again, and complain."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, sys.stdout.fileno())
-    os.close(nothing)
-
-
 def write(arguments: argparse.Namespace, document: Object, text: Callable[[], str]) -> None:
     """Writes the document in the form that -o names, or else the text."""
     if arguments.output in ("json", "yaml"):

@@ -11,6 +11,7 @@ from typing import Any
 
 from apiserver.meta.errors import StatusError
 from registry.cluster.interface import reason_for_log
+from tenant_apiserver.closed_output import finish_quietly
 
 
 class StepRefused(Exception):
@@ -33,7 +34,12 @@ class _Signalled(Exception):
 
 def run_command(name: str, action: Callable[[], Awaitable[int]], *, after: str) -> int:
     """Returns the exit status. `after` says what is so after an error or a signal that `action` itself did not tell
-    about. A signal cancels the action once, and it then has time to finish or undo what it has begun."""
+    about. A signal cancels the action once, and it then has time to finish or undo what it has begun. Without a reader
+    of its output, the action goes on to its end."""
+    return finish_quietly(lambda: _run(name, action, after))
+
+
+def _run(name: str, action: Callable[[], Awaitable[int]], after: str) -> int:
     try:
         return asyncio.run(_interruptible(action, after))
     except StepRefused as refusal:

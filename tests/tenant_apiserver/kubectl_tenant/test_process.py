@@ -90,10 +90,14 @@ def test_an_output_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     assert done.stderr.decode() == "error: No space left on device\n"
 
 
-def test_a_reader_that_has_ended_is_no_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [("main", ["tree"]), ("main", ["tree", "-o", "json"]), ("main", ["--help"]), ("complete", ["tree", ""])],
+)
+def test_a_reader_that_has_ended_is_no_error(tmp_path: Path, entry: str, words: list[str]) -> None:
     code = "import os, sys\nread, write = os.pipe()\nos.close(read)\nsys.stdout = open(write, 'w')\n"
-    done = _run(tmp_path, _LISTS_TENANTS, "tree", code=code)
-    assert (done.returncode, done.stderr) == (130, b"")
+    done = _run(tmp_path, _LISTS_TENANTS, *words, code=code, entry=entry)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 @pytest.mark.parametrize("entry", ["main", "complete"])
