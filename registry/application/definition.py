@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
+
 from apiserver.meta.name_validation import dns1123_label_errors
 from apiserver.meta.resource import GroupKind, GroupResource, Object, Schema
 from apiserver.schema.validation import Matches
@@ -25,6 +27,7 @@ _ANNOTATIONS = (INSTALL_TIMEOUT, UPGRADE_TIMEOUT, DISABLE_WAIT)
 MAX_RELEASE_NAME = 53
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 _PREFIX = re.compile(r"([a-z0-9][a-z0-9-]*)?")
+_MAX_BYTES = 64 * 1024
 _WAIT_STRATEGIES = ("poller", "legacy")
 
 
@@ -76,6 +79,7 @@ def parse_definition(obj: Object, matches: Matches) -> ApplicationDefinition:
     source = source_of(obj)
     metadata, spec = source["metadata"], source["spec"]
     application, release = _mapping(spec.get("application")), _mapping(spec.get("release"))
+    _check_size(spec)
     annotations = string_entries(metadata.get("annotations"))
     install = _timeout(annotations, INSTALL_TIMEOUT)
     strategy, expressions = _waiting(release)
@@ -114,6 +118,18 @@ def source_of(obj: Object) -> Object:
         },
         "spec": {part: spec.get(part) for part in ("application", "release")},
     }
+
+
+def _check_size(spec: Mapping[str, Any]) -> None:
+    """A form in force is kept in a ConfigMap, and may come from one that others have written. Kubernetes bounds no
+    definition but by the size of a request."""
+    application = {part: value for part, value in _mapping(spec["application"]).items() if part != "openAPISchema"}
+    try:
+        size = len(orjson.dumps({**spec, "application": application}))
+    except TypeError as error:
+        raise UnusableDefinition("spec nests too deeply") from error
+    if size > _MAX_BYTES:
+        raise UnusableDefinition(f"spec has more than {_MAX_BYTES // 1024} KiB besides openAPISchema")
 
 
 def _kind(application: Mapping[str, Any]) -> str:

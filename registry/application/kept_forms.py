@@ -9,13 +9,13 @@ import base64
 import binascii
 import gzip
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import orjson
 
 from apiserver.meta.resource import Object
-from registry.application.definition import ApplicationDefinition
+from registry.application.definition import ApplicationDefinition, source_of
 
 NAME = "tenant-apiserver-application-kinds"
 KEY = "binaryData"
@@ -50,19 +50,24 @@ def _encoded(source: Object) -> str:
     return base64.b64encode(gzip.compress(text, mtime=0)).decode()
 
 
-def sources_of(configmap: Object) -> dict[str, Object]:
-    """The sources of the forms in a ConfigMap, by the names of their definitions. Unreadable ones are left out."""
+def read_sources(configmap: Object, names: Collection[str] | None = None) -> Iterator[tuple[str, Object]]:
+    """The sources of the forms in a ConfigMap that are of definitions with these `names`, or of any. Unreadable ones
+    are left out. They are decoded one by one: a ConfigMap that somebody else has written can hold hundreds of forms
+    that take a thousand times their space."""
     data = configmap.get(KEY)
-    found = {}
     for name, text in (data if isinstance(data, dict) else {}).items():
-        source = _decoded(text)
-        if source is not None and source["metadata"].get("name") == name:
-            found[name] = source
-    return found
+        source = _decoded(text) if names is None or name in names else None
+        if source is not None and source["metadata"]["name"] == name:
+            yield name, source
+
+
+def sources_of(configmap: Object) -> dict[str, Object]:
+    """All of them, by the names of their definitions."""
+    return dict(read_sources(configmap))
 
 
 def _decoded(text: object) -> Object | None:
-    """None for what is no form. A text that somebody else has written must not fill the memory."""
+    """None for what is no form."""
     if not isinstance(text, str):
         return None
     try:
@@ -71,4 +76,5 @@ def _decoded(text: object) -> Object | None:
     except (binascii.Error, zlib.error, ValueError):
         return None
     is_form = isinstance(source, dict) and all(isinstance(source.get(part), dict) for part in ("metadata", "spec"))
-    return source if is_form else None
+    # so that the fields that each form has are there
+    return source_of(source) if is_form and isinstance(source["metadata"].get("name"), str) else None

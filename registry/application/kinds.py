@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from apiserver.meta.resource import Object, Resource
@@ -77,11 +77,16 @@ class ApplicationKinds:
         """The forms that are served, by the names of their definitions. Replaced when it changes."""
         return self._in_force
 
-    async def adopt(self, sources: Mapping[str, Object]) -> None:
+    async def adopt(self, sources: Iterable[tuple[str, Object]]) -> None:
         """Takes these forms for those in force, from the next `follow` on: what another replica has decided, or this
-        one before it was started anew. Forms that cannot be read any more, and of other definitions, do not count."""
-        found = await asyncio.to_thread(lambda: {name: self._parse_one(each) for name, each in sources.items()})
-        adopted = {name: each for name, each in found.items() if isinstance(each, ApplicationDefinition)}
+        one before it was started anew. Forms that cannot be read any more, and of other definitions, do not count.
+        `sources` are read in a thread."""
+
+        def read() -> dict[str, ApplicationDefinition]:
+            found = ((name, self._parse_one(each)) for name, each in sources)
+            return {name: form for name, form in found if isinstance(form, ApplicationDefinition)}
+
+        adopted = await asyncio.to_thread(read)
         self._in_force = adopted | {name: each for name, each in self._in_force.items() if name not in adopted}
 
     async def follow(self, definitions: Mapping[str, Object]) -> None:

@@ -9,7 +9,7 @@ from apiserver.meta.resource import Object
 from controller.runtime.apply import FIELD_MANAGER
 from registry.application.kept_forms import KEY as KEPT_FORMS_KEY
 from registry.application.kept_forms import NAME as KEPT_FORMS
-from registry.application.kept_forms import sources_of
+from registry.application.kept_forms import read_sources
 from registry.cluster.interface import APISERVICES, CONFIGMAPS, LEASES, NAMESPACES, SECRETS, ClusterResource
 from registry.tenant.cluster_roles import TENANT_ROLES
 from tenant_apiserver.certificates.cluster_secret import SECRET_NAME
@@ -103,4 +103,5 @@ def _has_only_forms(configmap: Object) -> bool:
 
     Kubernetes forgets the field manager of a ConfigMap whose last key goes, and does not record that of later updates.
     """
-    return not configmap.get("data") and sources_of(configmap).keys() == (configmap.get(KEPT_FORMS_KEY) or {}).keys()
+    forms = {name for name, _ in read_sources(configmap)}
+    return not configmap.get("data") and forms == (configmap.get(KEPT_FORMS_KEY) or {}).keys()

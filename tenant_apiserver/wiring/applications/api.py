@@ -26,6 +26,7 @@ from registry.application.convert import ReleaseDefaults
 from registry.application.definition import ApplicationDefinition
 from registry.application.feed import ReleaseRouter
 from registry.application.kept_forms import NAME as KEPT_FORMS
+from registry.application.kept_forms import read_sources
 from registry.application.kinds import ApplicationKinds, ApplicationParts, ServedApplication
 from registry.application.release_cache import ReleaseCache
 from registry.cluster.event_handlers import NoOpEventHandler
@@ -218,9 +219,10 @@ class ApplicationApi(NoOpEventHandler):
 
     async def _follow(self) -> None:
         kept = self.kept_forms.take()
-        if kept and not (self._followed.is_set() and self.leads()):
-            await self._kinds.adopt(kept)
-        await self._kinds.follow(dict(self._definitions))
+        definitions = dict(self._definitions)
+        if kept is not None and not (self._followed.is_set() and self.leads()):
+            await self._kinds.adopt(read_sources(kept, definitions.keys()))
+        await self._kinds.follow(definitions)
         self._followed.set()
         for listener in self._on_followed:
             listener()

@@ -59,6 +59,11 @@ def _kept_forms_controller(
     key = Key(applications.home, KEPT_FORMS)
     queue = WorkQueue[Key](metrics=queues.for_queue(_QUEUE))
     queues.track(_QUEUE, queue)
-    reconciler = KeptFormsReconciler(writer=writer, reader=applications.kept_forms, forms=lambda: applications.forms)
+    reconciler = KeptFormsReconciler(
+        writer=writer,
+        reader=applications.kept_forms,
+        forms=lambda: applications.forms,
+        later=lambda seconds: queue.add_after(key, seconds),
+    )
     applications.on_followed(lambda: queue.add(key))
     return Controller(name=_QUEUE, queue=queue, reconciler=reconciler, initial_keys=lambda: (key,), workers=1)

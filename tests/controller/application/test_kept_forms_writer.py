@@ -44,8 +44,14 @@ class KeptFormsWorld:
         self.reader = KeptFormsReader()
         self.writer = ConfigMapWriter(self.reader)
         self.forms: Mapping[str, ApplicationDefinition] | None = None
+        self.now = 0.0
+        self.delays: list[float] = []
         self._reconciler = KeptFormsReconciler(
-            writer=cast(Any, self.writer), reader=self.reader, forms=lambda: self.forms
+            writer=cast(Any, self.writer),
+            reader=self.reader,
+            forms=lambda: self.forms,
+            later=self.delays.append,
+            clock=lambda: self.now,
         )
 
     async def reconcile(self, **forms: ApplicationDefinition) -> None:
@@ -61,8 +67,10 @@ async def test_the_forms_in_force_are_written_once() -> None:
     await world.reconcile(redis=REDIS)
     await world.reconcile(redis=REDIS)
     assert world.writer.writes == ["create", "patch"]
-    assert world.reader.take() == {"redis": REDIS.source}
-    assert world.reader.take() == {}
+    taken = world.reader.take()
+    assert taken is not None
+    assert sources_of(taken) == {"redis": REDIS.source}
+    assert world.reader.take() is None
 
 
 async def test_a_configmap_without_a_form_is_not_created() -> None:
@@ -104,3 +112,36 @@ async def test_a_deleted_configmap_is_written_again() -> None:
     world.reader.apply("DELETED", stored, 2)
     await world.reconcile(redis=REDIS)
     assert world.reader.observed == stored
+
+
+async def test_two_writers_do_not_fight_for_the_configmap(caplog: pytest.LogCaptureFixture) -> None:
+    """Leaders of two versions can be different replicas, and each stores what it has decided."""
+    world = KeptFormsWorld()
+    await world.reader.replace([], 0)
+    await world.reconcile(redis=REDIS)
+    for _ in range(600):
+        world.now += 1.0
+        stored = world.reader.observed
+        assert stored is not None
+        world.reader.apply("MODIFIED", {**stored, "binaryData": {"redis": "theirs"}}, 3)
+        await world.reconcile(redis=REDIS)
+    assert 8 <= len(world.writer.writes) <= 14
+    assert all(0 < each <= 256 for each in world.delays)
+    assert caplog.text.count("is changed by others again and again") == 1
+    # a decision of its own does not wait
+    count = len(world.writer.writes)
+    await world.reconcile(redis=REDIS, other=OTHER)
+    assert len(world.writer.writes) == count + 1
+
+
+async def test_after_a_calm_the_first_change_of_others_is_undone_at_once() -> None:
+    world = KeptFormsWorld()
+    await world.reader.replace([], 0)
+    await world.reconcile(redis=REDIS)
+    for _ in range(3):
+        world.now += 1000.0
+        stored = world.reader.observed
+        assert stored is not None
+        world.reader.apply("DELETED", stored, 3)
+        await world.reconcile(redis=REDIS)
+    assert world.writer.writes == ["create"] * 4

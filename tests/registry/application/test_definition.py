@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -87,3 +88,17 @@ def test_a_definition_that_differs_for_new_releases_only_is_served_alike() -> No
     other = parsed(chartRef={"kind": "ExternalArtifact", "name": "other"}, labels={"a": "b"})
     assert parsed().is_served_like(other)
     assert not parsed().is_served_like(parsed(prefix="other-"))
+
+
+@pytest.mark.parametrize(
+    ("release", "why"),
+    [
+        ({"labels": {f"label{number}": "x" * 50 for number in range(2000)}}, "more than 64 KiB besides openAPISchema"),
+        ({"healthCheckExprs": [json.loads('{"a":' * 300 + "1" + "}" * 300)]}, "nests too deeply"),
+    ],
+)
+def test_what_no_configmap_could_keep_is_refused(release: Object, why: str) -> None:
+    obj = definition_object()
+    obj["spec"]["release"] |= release
+    with pytest.raises(UnusableDefinition, match=why):
+        parse_definition(obj, matches)

@@ -204,7 +204,7 @@ async def test_a_form_in_force_survives_a_restart() -> None:
     await before.follow(broken, taken)
     sources = {name: each.source for name, each in before.kinds.in_force.items()}
     world = ApplicationWorld()
-    await world.kinds.adopt(sources)
+    await world.kinds.adopt(sources.items())
     await world.start(broken, taken, rival)
     assert sorted(world.kinds.served) == ["etcd", "redis"]
     assert world.served().definition.schema == before.served().definition.schema

@@ -148,7 +148,8 @@ async def change(cluster: FakeCluster, name: str, **release: Any) -> None:
 
 def kept(cluster: FakeCluster) -> dict[str, str]:
     found = cluster.peek(CONFIGMAPS, "cozy-system", NAME) or {}
-    return {name: each["spec"]["release"]["prefix"] for name, each in sources_of(found).items()}
+    releases = {name: each["spec"]["release"] for name, each in sources_of(found).items()}
+    return {name: each["prefix"] if isinstance(each, dict) else "" for name, each in releases.items()}
 
 
 def cluster_with(*definitions: Object) -> FakeCluster:
