@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from apiserver.tls import certificates
 from registry.application.kept_forms import NAME as KEPT_FORMS
-from tests.e2e.support.client_load import ClientLoad
+from tests.e2e.support.client_load import POSTGRES, TENANTS, ClientLoad
 from tests.e2e.support.clusters import cainjector, flux
 from tests.e2e.support.clusters.audit_log import OPERATOR, SHADOW, verbs_of
 from tests.e2e.support.clusters.cainjector import CaInjector
@@ -56,6 +57,14 @@ def create(live: LiveCluster, name: str) -> None:
         "spec": {"host": f"{name}.example.org"},
     }
     live.client.request_with_retries("POST", tenants_path(ROOT), body).expect(201)
+
+
+def _create_postgres(live: LiveCluster, name: str) -> None:
+    """An application whose values no schema has, as well."""
+    body = POSTGRES.object(name)
+    body["spec"] |= {"external": True, "undocumented": {"empty": None}}
+    collection = POSTGRES.path(name).removesuffix(f"/{name}")
+    live.client.request_with_retries("POST", collection, body).expect(201)
 
 
 def metadata(api_services: dict[str, Any]) -> dict[str, Any]:
@@ -332,10 +341,18 @@ def test_the_move_there_and_back_under_load_and_off_again(live: LiveCluster) -> 
     live.restart_ours("--controllers=none")
     for number in range(5):
         create(live, f"still{number}")
+        _create_postgres(live, f"still{number}")
     before, registered = releases(live), live.api_services()
+    assert {f"{kind}-still0" for kind in ("tenant", "postgres")} < before.keys()
     clients = {"moving": live.client, "beside": live.kube.client_of_another_apiserver()}
-    loads = [ClientLoad(client, prefix, finds_late=live.real) for prefix, client in clients.items()]
-    with loads[0].running(), loads[1].running():
+    loads = [
+        ClientLoad(client, prefix, kind, finds_late=live.real)
+        for prefix, client in clients.items()
+        for kind in (TENANTS, POSTGRES)
+    ]
+    with ExitStack() as running:
+        for load in loads:
+            running.enter_context(load.running())
         wait_until_written(loads)
         assert live.served_by() == NAME
         succeeds(live, "replace")
@@ -397,10 +414,19 @@ def _finalized(live: LiveCluster) -> int:
 
 
 def _check_nothing_is_lost(live: LiveCluster, load: ClientLoad) -> None:
-    stored = {each["metadata"]["name"]: each for each in live.client.get(tenants_path()).expect(200)["items"]}
+    """Neither in the objects, nor in what Flux installs."""
+    kind, patch = load.kind, load.kind.patch
+    stored = {each["metadata"]["name"]: each for each in live.client.get(kind.path()).expect(200)["items"]}
     assert set(load.acknowledged) <= set(stored)
-    lost = [name for name in load.patched if stored[name]["spec"].get("resourceQuotas") != {"cpu": "1"}]
-    assert lost == []
+    found = releases(live)
+    for name in load.acknowledged:
+        values = found[f"{kind.kind.lower()}-{name}"][1]["values"]
+        created = {field: value for field, value in kind.object(name)["spec"].items() if field not in patch}
+        assert {field: values[field] for field in created} == created
+    for name in load.patched:
+        values = found[f"{kind.kind.lower()}-{name}"][1]["values"]
+        for fields in (stored[name]["spec"], values):
+            assert {field: fields.get(field) for field in patch} == patch
 
 
 def _uninstall(live: LiveCluster) -> None:

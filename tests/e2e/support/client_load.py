@@ -1,4 +1,4 @@
-"""Clients that write and watch Tenants while something happens to the server, as controllers of others would."""
+"""Clients that write and watch objects while something happens to the server, as controllers of others would."""
 
 from __future__ import annotations
 
@@ -9,16 +9,44 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from tests.e2e.support.clusters.cluster import ROOT, tenants_path
+from tests.e2e.support.clusters.cluster import GROUP_VERSION, ROOT
 from tests.e2e.support.http.https_client import Client
 
 _RETRIED = (409, 429, 500, 502, 503, 504)
 _MERGE_PATCH = "application/merge-patch+json"
 
 
+@dataclass(frozen=True, kw_only=True)
+class LoadedKind:
+    """The kind that a client writes: it creates objects with `spec`, in which `{name}` stands for the name, and changes
+    `patch` of it."""
+
+    kind: str
+    plural: str
+    spec: dict[str, Any]
+    patch: dict[str, Any]
+
+    def path(self, name: str = "") -> str:
+        """That of an object in the root Tenant's namespace, or of all in the cluster."""
+        return f"{GROUP_VERSION}/namespaces/{ROOT}/{self.plural}/{name}" if name else f"{GROUP_VERSION}/{self.plural}"
+
+    def object(self, name: str) -> dict[str, Any]:
+        spec = {
+            field: value.format(name=name) if isinstance(value, str) else value for field, value in self.spec.items()
+        }
+        metadata = {"name": name, "namespace": ROOT}
+        return {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": self.kind, "metadata": metadata, "spec": spec}
+
+
+TENANTS = LoadedKind(
+    kind="Tenant", plural="tenants", spec={"host": "{name}.example.org"}, patch={"resourceQuotas": {"cpu": "1"}}
+)
+POSTGRES = LoadedKind(kind="Postgres", plural="postgreses", spec={"replicas": 2, "size": "3Gi"}, patch={"replicas": 5})
+
+
 @dataclass
 class ClientLoad:
-    """`acknowledged` are the names of Tenants whose creation was answered with 201, `patched` those with 200, and
+    """`acknowledged` are the names of objects whose creation was answered with 201, `patched` those with 200, and
     `refused` the statuses of answers after which a client tries again. `seen` are the names that the watch has shown,
     and `watches` how often it began.
 
@@ -29,6 +57,7 @@ class ClientLoad:
 
     client: Client
     prefix: str
+    kind: LoadedKind = TENANTS
     finds_late: bool = False
     acknowledged: list[str] = field(default_factory=list)
     patched: list[str] = field(default_factory=list)
@@ -65,16 +94,10 @@ class ClientLoad:
             if self._stop.is_set():
                 return
             name = f"{self.prefix}{number}"
-            body = {
-                "apiVersion": "apps.cozystack.io/v1alpha1",
-                "kind": "Tenant",
-                "metadata": {"name": name, "namespace": ROOT},
-                "spec": {"host": f"{name}.example.org"},
-            }
-            if self._sent("POST", tenants_path(ROOT), body, 201):
+            collection = self.kind.path(name).removesuffix(f"/{name}")
+            if self._sent("POST", collection, self.kind.object(name), 201):
                 self.acknowledged.append(name)
-                patch = {"spec": {"resourceQuotas": {"cpu": "1"}}}
-                if self._sent("PATCH", tenants_path(ROOT, name), patch, 200):
+                if self._sent("PATCH", self.kind.path(name), {"spec": self.kind.patch}, 200):
                     self.patched.append(name)
             self._stop.wait(0.1)
 
@@ -100,7 +123,7 @@ class ClientLoad:
     def _watch(self) -> None:
         """Lists and watches, and again whenever the watch ends, as client-go's reflector does."""
         while not self._stop.is_set():
-            listed = self.client.get(tenants_path())
+            listed = self.client.get(self.kind.path())
             if listed.status != 200:
                 self.refused.append(listed.status)
                 self._stop.wait(0.2)
@@ -113,7 +136,7 @@ class ClientLoad:
         query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "5"}
         self.watches += 1
         try:
-            with self.client.stream(tenants_path(), query=query, seconds=10) as frames:
+            with self.client.stream(self.kind.path(), query=query, seconds=10) as frames:
                 for frame in frames:
                     if frame["type"] == "ERROR":
                         return

@@ -54,8 +54,7 @@ class LiveCluster:
         self._ca = certificates.make_ca("peer")
         self.ca = self._ca.certificate
         kube.client().request("DELETE", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/cozy:tenants:visible")
-        if real:
-            self._install_catalogue()
+        self._install_catalogue()
         self.peer = self._start()
         try:
             self._lead("tenant-apiserver", kube.port)
@@ -163,13 +162,13 @@ class LiveCluster:
         return Process(NAME, [found, *common, *flags], log=log, environment=environment)
 
     def _install_catalogue(self) -> None:
-        """Cozystack's CRDs, and one of its ApplicationDefinitions besides that of Tenants."""
+        """Cozystack's CRDs, and two of its ApplicationDefinitions besides that of Tenants."""
         from tests.application_definitions.samples import definition
 
         crds = self.kube.crds / COZYSTACK_CRDS
         self.kube.kubectl("apply", "--server-side", f"--filename={crds}")
         self.kube.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
-        for name in ("tenant", "redis"):
+        for name in ("tenant", "redis", "postgres"):
             self.kube.kubectl("apply", "--server-side", "-f", "-", input=json.dumps(definition(name)))
 
     def _lead(self, service: str, port: int) -> None:
