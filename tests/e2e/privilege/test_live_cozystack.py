@@ -28,6 +28,22 @@ OURS = "tenant-apiserver"
 RELEASES = "/apis/helm.toolkit.fluxcd.io/v2/helmreleases"
 DEPLOYMENT = "/apis/apps/v1/namespaces/cozy-system/deployments/tenant-apiserver"
 FINALIZER = "apps.cozystack.io/tenant"
+READ_BY_PREFLIGHT = (
+    "apiservices",
+    "applicationdefinitions",
+    "clusterrolebindings",
+    "clusterroles",
+    "customresourcedefinitions",
+    "deployments",
+    "namespaces",
+    "poddisruptionbudgets",
+    "rolebindings",
+    "roles",
+    "serviceaccounts",
+    "services",
+    "validatingadmissionpolicybindings",
+)
+"""All that it reads but for the ValidatingAdmissionPolicies."""
 
 
 @pytest.fixture(scope="module", params=["stand-in", "real"])
@@ -85,6 +101,34 @@ def test_preflight_says_who_serves_the_groups_and_writes_nothing(live: LiveClust
     assert "FAIL  v1alpha1.apps.cozystack.io" in printed
     verbs = {verb for verb, _ in verbs_of(live.kube.audit_log, OPERATOR)}
     assert {"get", "list"} <= verbs
+
+
+def test_commands_of_somebody_without_rights_say_which_are_missing(live: LiveCluster) -> None:
+    before = live.api_services(), releases(live)
+    for command in ("preflight", "replace", "back", "uninstall"):
+        status, printed = live.command(command, user="nobody", groups=())
+        assert status == 2, printed
+        assert 'User "nobody" cannot ' in printed
+        assert "Traceback" not in printed
+    assert (live.api_services(), releases(live)) == before
+    # all that the page says of preflight, but for one kind
+    role = {
+        "metadata": {"name": "almost"},
+        "rules": [{"apiGroups": ["*"], "resources": [*READ_BY_PREFLIGHT], "verbs": ["get", "list"]}],
+    }
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    live.client.request("POST", f"{rbac}/clusterroles", role).expect(201)
+    binding = {
+        "metadata": {"name": "almost"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "almost"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "almost"}],
+    }
+    live.client.request("POST", f"{rbac}/clusterrolebindings", binding).expect(201)
+    status, printed = live.command("preflight", user="almost", groups=())
+    unknown = [line for line in printed.splitlines() if line.startswith("  UNKN")]
+    assert status == 2, printed
+    assert unknown
+    assert [line for line in unknown if 'cannot get resource "validatingadmissionpolicies"' not in line] == []
 
 
 def test_a_shadow_answers_as_the_peer_does_and_writes_nothing(live: LiveCluster) -> None:

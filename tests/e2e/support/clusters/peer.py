@@ -67,9 +67,11 @@ class LiveCluster:
         self.peer.stop()
         self.kube.stop()
 
-    def command(self, *arguments: str) -> tuple[int, str]:
+    def command(
+        self, *arguments: str, user: str = OPERATOR, groups: Sequence[str] = ("system:masters",)
+    ) -> tuple[int, str]:
         """Runs one of our commands as an operator. Returns its exit status and what it has printed."""
-        kubeconfig = self.kube.identity(OPERATOR, ("system:masters",)).kubeconfig
+        kubeconfig = self.kube.identity(user, tuple(groups)).kubeconfig
         log = self.kube.directory / f"{arguments[0]}.log"
         log.unlink(missing_ok=True)
         process = run_command(*arguments, f"--kubeconfig={kubeconfig}", log=log)
