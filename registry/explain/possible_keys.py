@@ -1,4 +1,4 @@
-"""The keys that Tenants would have by the names in a question, where there is no such Tenant. Pure.
+"""The keys that Tenants would have by the namespaces in a question, where there is no such Tenant. Pure.
 
 They are reviewed in place of a Tenant's, so that the reviews of an answer do not tell whether there is one.
 """
@@ -6,7 +6,6 @@ They are reviewed in place of a Tenant's, so that the reviews of an answer do no
 from __future__ import annotations
 
 from apiserver.meta.resource import Key
-from registry.explain.hostnames import within
 from registry.names import NAMESPACE_PREFIX, ROOT_NAME, ROOT_NAMESPACE, workload_namespace
 
 
@@ -17,14 +16,3 @@ def key_of_namespace(namespace: str) -> Key:
     parent, _, name = namespace.rpartition("-")
     key = Key(ROOT_NAMESPACE if f"{parent}-" == NAMESPACE_PREFIX else parent, name)
     return key if workload_namespace(*key) == namespace else Key(namespace, namespace)
-
-
-def key_of_domain(root_host: str, domain: str) -> Key:
-    """The Tenant that would inherit this domain; others for domains that none inherits."""
-    if not within(root_host, domain):
-        return Key(ROOT_NAMESPACE, domain)
-    key, namespace = Key(ROOT_NAMESPACE, ROOT_NAME), ROOT_NAMESPACE
-    for label in reversed(domain.removesuffix(root_host).split(".")[:-1]):
-        key = Key(namespace, label)
-        namespace = workload_namespace(*key)
-    return key

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence, Set
 from typing import NamedTuple
 
 from apiserver.meta.resource import Key, Object
-from apiserver.request.context import User
-from apiserver.storage.watch_cache import WatchCache
 from registry.cluster.interface import NAMESPACES, RESOURCEQUOTAS, ClusterResource
+from registry.explain.domains import TenantsAround, tenants_around
 from registry.explain.hostnames import (
     certificate_name,
-    domains_around,
     hostname_matches,
     is_passthrough,
     mappings,
     within,
 )
 from registry.explain.known import KnownGateway, KnownHost, KnownNamespace, KnownRoute, KnownTenant
-from registry.explain.possible_keys import key_of_domain, key_of_namespace
-from registry.explain.sight import MOST_REVIEWS, ListedPage, Sight
+from registry.explain.possible_keys import key_of_namespace
+from registry.explain.sight import ListedPage, Sight
+from registry.explain.sources import ExplainSources
 from registry.tenant.pool_quotas import POOL_NAME
-from registry.tenant.tree import TenantTree
 from registry.tenantgateway.types import TENANTGATEWAYS
 
 _GATEWAY_API = "gateway.networking.k8s.io"
@@ -39,16 +36,6 @@ _TLS = tuple(
 _ROUTES = (*((each,) for each in _HTTP_AND_GRPC), _TLS)
 _MOST_ROUTES = 500
 _MOST_NAMESPACES = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainSources:
-    """`gateway_name` is the name of the TenantGateways and Gateways of tenants. `may_set_host` is the host policy."""
-
-    tree: TenantTree
-    tenants: WatchCache
-    gateway_name: str
-    may_set_host: Callable[[User], bool]
 
 
 async def read_tenant(sources: ExplainSources, sight: Sight, obj: Object) -> KnownTenant:
@@ -69,10 +56,10 @@ async def read_tenant(sources: ExplainSources, sight: Sight, obj: Object) -> Kno
 
 
 async def read_host(sources: ExplainSources, sight: Sight, tenant: KnownTenant, host: str) -> KnownHost:
-    around = await _tenants_around(sources, sight, tenant, host)
+    around = await tenants_around(sources, sight, tenant, host)
     owner = await _owner_of_host(sources, sight, tenant, host, around)
     gateway = await _gateway(sources, sight, tenant)
-    namespaces = [each for each in _namespaces_of_routes(tenant, gateway, around.values()) if each]
+    namespaces = [each for each in _namespaces_of_routes(tenant, gateway, around.tenants) if each]
     found = await _routes(sight, namespaces[:_MOST_NAMESPACES], host)
     kind = _TLS[0] if is_passthrough(gateway, host) else _HTTP_AND_GRPC[0]
     return KnownHost(
@@ -84,7 +71,7 @@ async def read_host(sources: ExplainSources, sight: Sight, tenant: KnownTenant, 
         gateway=gateway,
         routes=found.routes,
         searched=found.searched,
-        incomplete=found.truncated or bool(found.unlisted) or len(found.searched) < len(namespaces),
+        incomplete=found.truncated or bool(found.unlisted) or len(found.searched) < len(namespaces) or around.truncated,
         may_list_routes=(tenant.namespace, kind.plural) not in found.unlisted,
         certificate=await _certificate(sight, gateway, host),
     )
@@ -106,39 +93,13 @@ async def read_namespace(sources: ExplainSources, sight: Sight, tenant: KnownTen
     return KnownNamespace(tenant=tenant, name=name, owner=owner, namespace=await sight.get(NAMESPACES, Key("", name)))
 
 
-async def _tenants_around(
-    sources: ExplainSources, sight: Sight, tenant: KnownTenant, host: str
-) -> Mapping[str, Object]:
-    """Other Tenants that the user may get, by the domains around the host that they have, the longest first. Each
-    domain costs one review: of the oldest of several Tenants that have it, or of one that might."""
-    domains = list(domains_around(host))[-MOST_REVIEWS:]
-    found = [_other_with_host(sources.tree, tenant, each) for each in domains]
-    keys = [
-        key if key is not None else key_of_domain(sources.tree.root_host, domain)
-        for domain, key in zip(domains, found, strict=True)
-    ]
-    allowed = await asyncio.gather(*(sight.may_get_tenant(each) for each in keys))
-    around: dict[str, Object] = {}
-    for domain, key, may in zip(domains, found, allowed, strict=True):
-        if may and key is not None and (cached := await sources.tenants.get(key)) is not None:
-            around[domain] = cached.object()
-    return around
-
-
-def _other_with_host(tree: TenantTree, tenant: KnownTenant, domain: str) -> Key | None:
-    found = [each for each in tree.tenants_with_host(domain) if each.key != tenant.key]
-    return min(found, key=lambda each: (each.created, each.key)).key if found else None
-
-
 async def _owner_of_host(
-    sources: ExplainSources, sight: Sight, tenant: KnownTenant, host: str, around: Mapping[str, Object]
+    sources: ExplainSources, sight: Sight, tenant: KnownTenant, host: str, around: TenantsAround
 ) -> KnownTenant | None:
-    """The Tenant with the longest domain around the host, unless that of `tenant` is as long."""
-    for domain, obj in around.items():
-        if within(tenant.host, host) and len(domain) <= len(tenant.host):
-            return None
-        return await read_tenant(sources, sight, obj)
-    return None
+    """The Tenant with the longest domain around the host, the oldest of several, unless that of `tenant` is as long."""
+    if not around.tenants or (within(tenant.host, host) and len(around.longest) <= len(tenant.host)):
+        return None
+    return await read_tenant(sources, sight, around.tenants[0])
 
 
 async def _visible_tenant(sources: ExplainSources, sight: Sight, namespace: str) -> KnownTenant | None:
@@ -149,10 +110,13 @@ async def _visible_tenant(sources: ExplainSources, sight: Sight, namespace: str)
 
 
 async def _visible_key(sources: ExplainSources, sight: Sight, namespace: str) -> Key | None:
-    """As `_visible_tenant`; it costs one review, of a Tenant that might have the namespace if none has it."""
-    found = sources.tree.by_namespace(namespace)
-    may = await sight.may_get_tenant(found.key if found is not None else key_of_namespace(namespace))
-    return found.key if found is not None and may else None
+    """As `_visible_tenant`; it costs one review, of a Tenant that might have the namespace if none has it. Of several
+    that have it, those that are hidden do not decide which is told."""
+    keys = [each.key for each in sources.tree.all_by_namespace(namespace)]
+    if len(keys) > 1:
+        keys = await sources.visible(sight.user, keys)
+    may = await sight.may_get_tenant(keys[0] if keys else key_of_namespace(namespace))
+    return keys[0] if keys and may else None
 
 
 def _gateway_key(sources: ExplainSources, tenant: KnownTenant) -> Key | None:

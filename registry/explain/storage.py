@@ -16,11 +16,12 @@ from registry.explain.chains.route import explain_route
 from registry.explain.chains.tenant import explain_tenant
 from registry.explain.chains.user import explain_readers, explain_user
 from registry.explain.known import KnownTenant
-from registry.explain.read import ExplainSources, read_host, read_namespace, read_route, read_tenant
+from registry.explain.read import read_host, read_namespace, read_route, read_tenant
 from registry.explain.read_quota import read_quota
 from registry.explain.readers import read_readers
 from registry.explain.rights import AskedUser, read_user
 from registry.explain.sight import Sight
+from registry.explain.sources import ExplainSources
 from registry.explain.subject import ExplainedSubject, parse_subject
 from registry.explain.types import explanation_resource
 

@@ -179,8 +179,13 @@ class TenantTree(BaseTenantTree):
             # nearly always, and a write needs some twenty of them
             (key,) = keys
             return self._tenants[key]
-        owners = [self._tenants[key] for key in keys]
-        return min(owners, key=lambda each: (each.created, each.key), default=None)
+        return next(iter(self.all_by_namespace(namespace)), None)
+
+    def all_by_namespace(self, namespace: str) -> Sequence[TenantSummary]:
+        """The Tenants with this workload namespace, the oldest first: more than one only if somebody wrote their
+        HelmReleases without admission."""
+        owners = (self._tenants[key] for key in self._owners[namespace])
+        return sorted(owners, key=lambda each: (each.created, each.key))
 
     def children(self, namespace: str) -> Sequence[TenantSummary]:
         # a copy, because the tree may change while a caller iterates

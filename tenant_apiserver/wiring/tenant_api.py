@@ -37,7 +37,7 @@ from registry.tenantnamespace.convert import PLURAL, tenant_namespace_resource
 from registry.tenantnamespace.storage import TenantNamespaces
 from registry.tenantnamespace.watch_feed import TenantNamespaceFeed
 from tenant_apiserver.wiring.claims import Claims, Replica, ReplicaState, claiming_backend
-from tenant_apiserver.wiring.explain import tenant_explain
+from tenant_apiserver.wiring.explain import ExplainedTenants, tenant_explain
 from tenant_apiserver.wiring.owner_references import owner_plugins
 from tenant_apiserver.wiring.planning import ControllersPlanner
 from tenant_apiserver.wiring.platform_ratios import PlatformRatios, platform_ratios
@@ -127,7 +127,7 @@ def tenant_api(config: TenantApiConfig) -> TenantApi:
             "tenants/diff": TenantDiffs(
                 store, cluster=config.cluster, authorizer=config.authorizer, admission=admission, planner=planner
             ),
-            "tenants/explain": tenant_explain(config.cluster, store, watched.cache, watched.tree, config.authorizer),
+            "tenants/explain": tenant_explain(config.cluster, _explained(watched, store), config.authorizer),
         },
         admission=admission,
         planner=planner,
@@ -146,6 +146,10 @@ def tenant_api(config: TenantApiConfig) -> TenantApi:
         tasks=claims.tasks if claims is not None else {},
         may_be_withdrawn=claims.may_be_withdrawn if claims is not None else lambda key: False,
     )
+
+
+def _explained(watched: _Watched, store: Store) -> ExplainedTenants:
+    return ExplainedTenants(getter=store, cache=watched.cache, tree=watched.tree, visibility=watched.visibility.tenants)
 
 
 def _disclosure(config: TenantApiConfig) -> Disclosure:

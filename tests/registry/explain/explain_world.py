@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from apiserver.authorization.authorizer import AccessAttributes, Decision
+from apiserver.authorization.authorizer import AccessAttributes, Authorizer, Decision
 from apiserver.encoding.encoded_object import encode
 from apiserver.meta.resource import Key, Object
 from apiserver.request.context import User
+from apiserver.storage.visibility import Visibility, VisibilityChange, VisibleObjects
 from apiserver.storage.watch_cache import WatchCache
 from registry.cluster.interface import ClusterResource
-from registry.explain.read import ExplainSources
+from registry.explain.sources import ExplainSources
 from registry.explain.storage import Explainer
 from registry.explain.subject import parse_subject
+from registry.explain.told_hosts import ToldHosts
 from registry.explain.types import explanation_resource
+from registry.names import GROUP
 from registry.tenant.quota_keys import EQUAL, AllocationRatios
 from registry.tenant.summary import summarize
 from registry.tenant.tree import TenantTree, effective_gateway, effective_host
@@ -65,18 +68,51 @@ class Recorded:
     """Decides as another authorizer does, and records the reviews that it makes."""
 
     def __init__(self, authorizer: Everything | InNamespaces) -> None:
-        self._authorizer = authorizer
+        self.authorizer = authorizer
         self.reviews: list[AccessAttributes] = []
 
     async def authorize(self, attributes: AccessAttributes) -> Decision:
         self.reviews.append(attributes)
-        return await self._authorizer.authorize(attributes)
+        return await self.authorizer.authorize(attributes)
+
+
+class _VisibleByGet:
+    """Lists show the Tenants that a user may get."""
+
+    def __init__(self, authorizer: Authorizer, keys: Iterable[Key]) -> None:
+        self._authorizer = authorizer.authorizer if isinstance(authorizer, Recorded) else authorizer
+        self._keys = tuple(keys)
+        self._known: dict[str, Visibility] = {}
+
+    async def for_user(self, user: User) -> Visibility:
+        if user.name not in self._known:
+            keys = [each for each in self._keys if await self._may_get(user, each)]
+            self._known[user.name] = _Fixed(VisibleObjects(keys=frozenset(keys)))
+        return self._known[user.name]
+
+    async def _may_get(self, user: User, key: Key) -> bool:
+        access = AccessAttributes(
+            user=user, verb="get", group=GROUP, resource="tenants", namespace=key.namespace, name=key.name
+        )
+        return (await self._authorizer.authorize(access)).allowed
+
+
+@dataclass(frozen=True)
+class _Fixed:
+    visible: VisibleObjects
+
+    def change_since(self, rv: int, sent: tuple[float, float]) -> VisibilityChange | None:
+        return None
+
+    def subscribe(self, callback: Callable[[VisibilityChange], None]) -> Callable[[], None]:
+        return lambda: None
 
 
 @dataclass
 class ExplainWorld:
     """`tenants` by key with their specs; their statuses are those that the controllers would write, with the
-    `conditions` of each."""
+    `conditions` of each. Where statuses lag, the controllers wrote them when Tenants had the specs of `told`: one that
+    is not in it had no domain and no Gateway yet. Tenants without an age in `created` are the oldest."""
 
     tenants: Mapping[Key, Mapping[str, Any]]
     objects: Sequence[Stored] = ()
@@ -85,24 +121,34 @@ class ExplainWorld:
     ratios: AllocationRatios = EQUAL
     may_set_host: bool = False
     before: CallHook | None = None
+    told: Mapping[Key, Mapping[str, Any]] | None = None
+    created: Mapping[Key, str] = field(default_factory=dict)
 
     def tenants_with_status(self) -> Sequence[Object]:
         return self._objects()[1]
 
     def _objects(self) -> tuple[TenantTree, list[Object]]:
         plain = [tenant(key.name, key.namespace, spec=spec) for key, spec in self.tenants.items()]
-        tree = TenantTree(map(summarize, plain), root_host=ROOT_HOST, ratios=self.ratios)
         for each in plain:
             key = Key(each["metadata"]["namespace"], each["metadata"]["name"])
-            summary = tree.get(key)
-            assert summary is not None
-            host = effective_host(tree, summary)
+            each["metadata"]["creationTimestamp"] = self.created.get(key, "")
+        tree = self._tree(plain)
+        told = self.tenants if self.told is None else self.told
+        as_told = tree if self.told is None else self._tree([tenant(*reversed(key), spec=told[key]) for key in told])
+        for each in plain:
+            key = Key(each["metadata"]["namespace"], each["metadata"]["name"])
+            summary = as_told.get(key)
+            host = effective_host(as_told, summary) if summary is not None else None
+            gateway = effective_gateway(as_told, summary) if summary is not None else None
             each["status"] |= {
                 "host": host.model_dump() if host is not None else None,
-                "gateway": effective_gateway(tree, summary).model_dump(),
+                "gateway": gateway.model_dump() if gateway is not None else None,
                 "conditions": list(self.conditions.get(key, [condition("Ready")])),
             }
         return tree, plain
+
+    def _tree(self, tenants: Sequence[Object]) -> TenantTree:
+        return TenantTree(map(summarize, tenants), root_host=ROOT_HOST, ratios=self.ratios)
 
     async def explain(self, about: str, of: Key = ALICE, user: User = EVE, groups: Sequence[str] = ()) -> bytes:
         """The answer as the API encodes it."""
@@ -114,13 +160,16 @@ class ExplainWorld:
         """Answers about one Tenant, any number of times."""
         tree, tenants = self._objects()
         cluster, resource_of_tenants = FakeCluster(before=self.before), tenant_resource()
-        cache = WatchCache(resource_of_tenants)
+        cache, hosts = WatchCache(resource_of_tenants), ToldHosts()
+        cache.subscribe(hosts.on_event)
         cache.replace([encode(resource_of_tenants, each) for each in tenants], 1)
         for resource, obj in self.objects:
             cluster.add(resource, obj)
         sources = ExplainSources(
             tree=tree,
             tenants=cache,
+            hosts=hosts,
+            visibility=_VisibleByGet(self.authorizer, self.tenants),
             gateway_name="cozystack",
             may_set_host=lambda one: self.may_set_host or "system:masters" in one.groups,
         )

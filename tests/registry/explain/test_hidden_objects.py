@@ -33,6 +33,7 @@ _HOSTS = (
     "www.alice.example.org",
     "bob.example.org",
     "x.bob.example.org",
+    "x.dev.alice.example.org",
     "example.com",
 )
 _NAMES = ("a", "bob", "cozystack", "shop")
@@ -99,6 +100,32 @@ async def test_hidden_objects_do_not_change_an_answer(
     assert await alone.explain(about) == await among_others.explain(about)
     # each review takes time, which is seen
     assert len(reviews.reviews) == len(reviews_among_others.reviews)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    before=_hidden_tenants(),
+    now=st.lists(_hidden_tenants(), min_size=2, max_size=2),
+    roots=st.lists(st.sampled_from([{}, {"host": "example.com"}, {"gateway": True}]), min_size=2, max_size=2),
+    about=st.sampled_from(_SUBJECTS),
+)
+async def test_hidden_specs_do_not_change_an_answer_while_statuses_lag(
+    before: dict[Key, dict[str, Any]],
+    now: list[dict[Key, dict[str, Any]]],
+    roots: list[dict[str, Any]],
+    about: str,
+) -> None:
+    """Statuses that the user may read are the same, and tell what specs were before."""
+    root, seen = Key("tenant-root", "root"), {ALICE: {"gateway": True}, Key("tenant-alice", "dev"): {}}
+    told = {root: {}, **before, **seen}
+    answers, counts = [], []
+    for own, hidden in zip(roots, now, strict=True):
+        reviews = Recorded(_EVE_SEES)
+        world = ExplainWorld({root: own, **hidden, **seen}, _VISIBLE, authorizer=reviews, told=told)
+        answers.append(await world.explain(about))
+        counts.append(len(reviews.reviews))
+    assert answers[0] == answers[1]
+    assert counts[0] == counts[1]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,45 @@
+"""Tenants by the domain that their status tells.
+
+A status may lag behind the specs that it follows from, and its readers may not see all of these: a spec of a hidden
+ancestor changes the domains of all below it at once. An explanation is of what the user can read (ATTACK-15).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from apiserver.meta.resource import Key, Object
+from apiserver.storage.watch_cache import CacheEvent
+from registry.multimap import Multimap
+from registry.names import canonical_host
+
+
+class ToldHosts:
+    """Updated by the events of a watch cache: `cache.subscribe(hosts.on_event)`."""
+
+    def __init__(self) -> None:
+        self._host_of: dict[Key, str] = {}
+        self._keys: Multimap[str, Key] = Multimap()
+
+    def on_event(self, event: CacheEvent) -> None:
+        key = event.object.key
+        host = told_host(event.object.object()) if event.type != "DELETED" else ""
+        before = self._host_of.get(key, "")
+        if host == before:
+            return
+        if before:
+            del self._host_of[key]
+            self._keys.discard(before, key)
+        if host:
+            self._host_of[key] = host
+            self._keys.add(host, key)
+
+    def tenants_with(self, host: str) -> Collection[Key]:
+        """The Tenants whose status tells this host, which is canonical, without an order."""
+        return self._keys[host]
+
+
+def told_host(tenant: Object) -> str:
+    """The domain of the Tenant as its status tells, canonical; empty before a controller has written it."""
+    found = ((tenant.get("status") or {}).get("host") or {}).get("value")
+    return canonical_host(found) if isinstance(found, str) else ""
