@@ -10,9 +10,11 @@ from apiserver.meta.resource import Key, Object
 from registry.names import POOL_QUOTA_NAME
 from tenant_apiserver.kubectl_tenant.requests import Kubectl, RequestFailed, tenant_path
 
-_GATEWAY_API, _OURS = "/apis/gateway.networking.k8s.io/v1", "/apis/gateway.cozystack.io/v1alpha1"
+_GATEWAY_API, _OURS = "/apis/gateway.networking.k8s.io", "/apis/gateway.cozystack.io/v1alpha1"
 _CERTIFICATES = "/apis/cert-manager.io/v1"
 _ROUTES = ("httproutes", "grpcroutes", "tlsroutes")
+_VERSIONS = ("v1", "v1alpha3", "v1alpha2")
+"""Of the kinds of routes, the best first: old releases of Gateway API have TLSRoutes in the latter two alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +58,32 @@ def list_quotas(kubectl: Kubectl, namespaces: Sequence[str]) -> ListedQuotas:
 def list_routes(kubectl: Kubectl, namespaces: Sequence[str]) -> Sequence[Object]:
     """The routes of all kinds, everywhere, or else in the `namespaces` in which the user may list them. Raises
     RequestFailed."""
-    return [route for kind in _ROUTES for route in _everywhere(kubectl, f"{_GATEWAY_API}/{kind}", namespaces)[0]]
+    return [
+        route
+        for kind, version in _served_routes(kubectl).items()
+        for route in _everywhere(kubectl, f"{_GATEWAY_API}/{version}/{kind}", namespaces)[0]
+    ]
+
+
+def _served_routes(kubectl: Kubectl) -> Mapping[str, str]:
+    """The best version of each kind of route that the cluster serves. A list of another version is refused to users
+    with few rights before it is said to be missing, so discovery tells; without it, the current version is asked for.
+    Raises RequestFailed."""
+    found: dict[str, str] = {}
+    try:
+        group = kubectl.get(_GATEWAY_API)
+        served = [each.get("version") for each in group.get("versions") or ()]
+        for version in (each for each in _VERSIONS if each in served):
+            if len(found) == len(_ROUTES):
+                break
+            names = {each.get("name") for each in kubectl.get(f"{_GATEWAY_API}/{version}").get("resources") or ()}
+            found |= {kind: version for kind in _ROUTES if kind in names and kind not in found}
+    except RequestFailed as failure:
+        if failure.is_denied:
+            return dict.fromkeys(_ROUTES, _VERSIONS[0])
+        if not failure.is_missing:
+            raise
+    return {kind: found[kind] for kind in _ROUTES if kind in found}
 
 
 class ListedGateways(NamedTuple):
@@ -69,7 +96,7 @@ class ListedGateways(NamedTuple):
 
 def list_gateways(kubectl: Kubectl, namespaces: Sequence[str]) -> ListedGateways:
     """As `list_routes` lists routes. Raises RequestFailed."""
-    kinds = f"{_OURS}/tenantgateways", f"{_GATEWAY_API}/gateways", f"{_CERTIFICATES}/certificates"
+    kinds = f"{_OURS}/tenantgateways", f"{_GATEWAY_API}/v1/gateways", f"{_CERTIFICATES}/certificates"
     return ListedGateways(*(_listed(kubectl, each, namespaces) for each in kinds))
 
 

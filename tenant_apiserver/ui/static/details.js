@@ -5,8 +5,10 @@ import { hostRows } from "./hosts.js";
 import { ratiosOf } from "./quota-keys.js";
 
 const POOL = "tenant-pool";
-const GATEWAY_API = "/apis/gateway.networking.k8s.io/v1";
+const GATEWAY_API = "gateway.networking.k8s.io";
 const ROUTES = new Map([["httproutes", "HTTPRoute"], ["grpcroutes", "GRPCRoute"], ["tlsroutes", "TLSRoute"]]);
+/** Of the kinds of routes, the best first: old releases of Gateway API have TLSRoutes in the latter two alone. */
+const VERSIONS = ["v1", "v1alpha3", "v1alpha2"];
 const MOST_EVENTS = 100;
 
 /**
@@ -53,20 +55,44 @@ export async function readRatios(namespace, name, signal) {
 /** @param {any} tenant @param {string} workload @param {AbortSignal} signal */
 async function readHosts(tenant, workload, signal) {
   const provider = tenant.status?.gateway?.namespace ?? "";
+  const served = await servedRoutes(signal);
   const [gateways, certificates, ...routes] = await Promise.all([
     provider ? items(`/apis/gateway.cozystack.io/v1alpha1/namespaces/${provider}/tenantgateways`, signal) : [],
     provider ? items(`/apis/cert-manager.io/v1/namespaces/${provider}/certificates`, signal) : [],
-    ...[...ROUTES].map(([plural, kind]) => readRoutes(workload, plural, kind, signal)),
+    ...[...served].map(([plural, version]) => readRoutes(workload, version, plural, ROUTES.get(plural) ?? "", signal)),
   ]);
   if (gateways === undefined && routes.every((each) => each === undefined)) return undefined;
   const known = routes.flatMap((each) => each ?? []);
   return hostRows(known, gateways, certificates, provider === workload, Date.now());
 }
 
-/** The items of a list have no kind of their own. @param {string} workload @param {string} plural @param {string} kind @param {AbortSignal} signal */
-async function readRoutes(workload, plural, kind, signal) {
-  const found = await items(`${GATEWAY_API}/namespaces/${workload}/${plural}`, signal);
+/** The items of a list have no kind of their own. None if the cluster does not serve the kind. @param {string} workload @param {string} version @param {string} plural @param {string} kind @param {AbortSignal} signal */
+async function readRoutes(workload, version, plural, kind, signal) {
+  const found = await items(`/apis/${GATEWAY_API}/${version}/namespaces/${workload}/${plural}`, signal);
   return found?.map((each) => ({ ...each, kind }));
+}
+
+/**
+ * The best version of each kind of route that the cluster serves. A list of another version is refused to people with
+ * few rights before it is said to be missing, so discovery tells; without it, the current version is asked for.
+ * @param {AbortSignal} signal @returns {Promise<Map<string, string>>} by plural
+ */
+export async function servedRoutes(signal) {
+  /** @type {Map<string, string>} */
+  const found = new Map();
+  try {
+    const { groups = [] } = await get("/apis", {}, signal);
+    const served = new Set(groups.find((/** @type {any} */ each) => each.name === GATEWAY_API)?.versions.map((/** @type {any} */ each) => each.version));
+    for (const version of VERSIONS.filter((each) => served.has(each))) {
+      if (found.size === ROUTES.size) break;
+      const { resources = [] } = await get(`/apis/${GATEWAY_API}/${version}`, {}, signal);
+      for (const { name } of resources) if (ROUTES.has(name) && !found.has(name)) found.set(name, version);
+    }
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return new Map([...ROUTES.keys()].map((each) => [each, VERSIONS[0]]));
+  }
+  return found;
 }
 
 /** @param {string} namespace @param {string} name @param {AbortSignal} signal @returns {Promise<TenantEvent[] | undefined>} */
