@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 from apiserver.meta.resource import Key, Object
 from registry.names import GROUP, KIND, VERSION
@@ -139,13 +140,20 @@ class KnownUser:
     role: str = ""
 
 
+class ReaderSubject(NamedTuple):
+    """A ServiceAccount is a User."""
+
+    kind: Literal["User", "Group"]
+    name: str
+
+
 @dataclass(frozen=True, slots=True)
 class Reader:
     """A binding that lets its subjects get the Tenant; it is cluster-wide if its key has no namespace."""
 
     binding: Key
     role: str
-    subjects: Sequence[str]
+    subjects: Sequence[ReaderSubject]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

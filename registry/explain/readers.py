@@ -6,7 +6,7 @@ from apiserver.authorization.authorizer import AccessAttributes
 from apiserver.meta.resource import Object
 from apiserver.request.context import User
 from registry.cluster.interface import CLUSTERROLEBINDINGS, CLUSTERROLES, ROLEBINDINGS, ROLES, ClusterClient
-from registry.explain.known import KnownReaders, KnownTenant, Reader
+from registry.explain.known import KnownReaders, KnownTenant, Reader, ReaderSubject
 from registry.names import GROUP
 from registry.rbac.role_index import (
     RbacBinding,
@@ -53,5 +53,8 @@ async def read_readers(cluster: ClusterClient, tenant: KnownTenant, *, cluster_w
 def _reader(binding: RbacBinding) -> Reader:
     role = split_key(binding.role)
     kind = "Role" if role.namespace else "ClusterRole"
-    subjects = [f"{subject_kind} {name}" for subject_kind, name in map(split_subject, binding.subjects)]
+    subjects = [
+        ReaderSubject("Group" if subject_kind == "Group" else "User", name)
+        for subject_kind, name in map(split_subject, binding.subjects)
+    ]
     return Reader(split_key(binding.key), f"{kind} {role.name}", subjects)

@@ -35,12 +35,22 @@ class FactObject(_Model):
     hidden: bool | None = Field(None, description="True for an object that the user may not see: nothing else is set.")
 
 
+class FactSubject(_Model):
+    """A subject of a binding. A ServiceAccount is one by its user name."""
+
+    kind: Literal["User", "Group"] = Field(description="User or Group; a ServiceAccount is a User.")
+    name: str = Field(description="Its name, as it is: any text.")
+
+
 class Fact(_Model):
     """One fact of the chain. Each follows from those before it."""
 
     object: FactObject = Field(description="The object that the fact is read from.")
     status: Verdict = Field(description="False if it keeps the subject from working, Unknown while that is not known.")
     value: str | None = Field(None, description="The value of the field.")
+    subjects: list[FactSubject] | None = Field(
+        None, description="Of a binding: its subjects. `value` has the same for people, and is not to be parsed."
+    )
     rule: str = Field(description="The rule, in one sentence.")
     link: str = Field(description="The page that describes the rule, relative to the documentation.")
     reason: str | None = Field(None, description="The reason of the condition that the fact is about.")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apiserver.meta.resource import Object
+from registry.explain.quoting import quoted_name
 from tenant_apiserver.kubectl_tenant.tables import coloured, printable, table
 
 _MARKS = {"True": "✓", "False": "✗", "Unknown": "?"}
@@ -44,15 +45,24 @@ def render_readers(answer: Object) -> str:
         return ""
     rows = []
     for each in bindings:
-        subject = each["object"]
-        for reader in str(each.get("value") or "").split(", "):
-            rows.append((reader, subject["kind"], subject.get("namespace") or "", subject["name"]))
+        binding = each["object"]
+        for reader in _readers(each):
+            rows.append((reader, binding["kind"], binding.get("namespace") or "", binding["name"]))
     notes = [
         f"{printable(str(each['value']))}: {each['rule']}\n"
         for each in answer.get("facts") or ()
         if each["object"].get("field") != "subjects" and each.get("value")
     ]
     return table(("SUBJECT", "BY", "NAMESPACE", "BINDING"), sorted(rows)) + "".join(notes)
+
+
+def _readers(fact: dict[str, Any]) -> list[str]:
+    """The subjects of a binding. A server without the field `subjects` joins names that may contain its separator, so
+    its text stays one cell."""
+    subjects = fact.get("subjects")
+    if subjects is None:
+        return [str(fact.get("value") or "")]
+    return [f"{each['kind']} {quoted_name(str(each['name']))}" for each in subjects]
 
 
 def _mark(status: str, colour: bool) -> str:

@@ -8,7 +8,8 @@ from shlex import quote
 from apiserver.meta.resource import Object
 from registry.explain.chains.tenant import tenant_object
 from registry.explain.known import KnownReaders, KnownUser, Reader
-from registry.explain.types import Fact, explanation, fact_object
+from registry.explain.quoting import quoted_name
+from registry.explain.types import Fact, FactSubject, explanation, fact_object
 
 _RBAC, _VISIBILITY = "rbac.authorization.k8s.io/v1", "visibility.md"
 _PEOPLE = "visibility.md#the-people-of-a-tenant"
@@ -162,7 +163,8 @@ def _reader_fact(reader: Reader) -> Fact:
     return Fact(
         object=fact_object(_RBAC, kind, reader.binding, "subjects"),
         status="True",
-        value=", ".join(reader.subjects),
+        value=", ".join(f"{each.kind} {quoted_name(each.name)}" for each in reader.subjects),
+        subjects=[FactSubject(kind=each.kind, name=each.name) for each in reader.subjects],
         rule=f"The binding gives its subjects {reader.role}, which allows to get the tenant.",
         link=_VISIBILITY,
     )

@@ -2,12 +2,13 @@
 
 import { ApiError, get, tenantPath } from "./api.js";
 import { h, openDialog } from "./dom.js";
-import { statusClass } from "./format.js";
+import { statusClass, visible } from "./format.js";
 
 const MARKS = new Map([["True", "✓"], ["False", "✗"], ["Unknown", "?"]]);
 const WORDS = new Map([["True", "Holds"], ["False", "Does not hold"], ["Unknown", "Not known"]]);
 const VERDICTS = new Map([["True", "Yes"], ["False", "No"], ["Unknown", "Not known"]]);
 const MOST_FACTS = 30;
+const MOST_SUBJECTS = 30;
 
 /**
  * @typedef {object} Question
@@ -48,10 +49,10 @@ export function factsAbout(facts, field) {
 }
 
 /** @param {any} found a TenantExplanation @param {string} field */
-function answer(found, field) {
+export function answer(found, field) {
   const about = factsAbout(found.facts, field);
   const chain = h("ol", { class: "chain" }, ...(about.length ? about : found.facts).slice(0, MOST_FACTS).map(factItem));
-  const summary = about.length ? [] : [h("div", { class: `callout ${statusClass(found.verdict)}` }, h("p", {}, h("strong", {}, VERDICTS.get(found.verdict) ?? found.verdict)), h("p", {}, found.summary))];
+  const summary = about.length ? [] : [h("div", { class: `callout ${statusClass(found.verdict)}` }, h("p", {}, h("strong", {}, VERDICTS.get(found.verdict) ?? found.verdict)), h("p", {}, visible(found.summary)))];
   const more = about.length && about.length < found.facts.length ? h("button", { type: "button", onclick: () => {
     chain.replaceChildren(...found.facts.slice(0, MOST_FACTS).map(factItem));
     more.remove();
@@ -61,15 +62,23 @@ function answer(found, field) {
   return [...summary, chain, more, rest].filter((each) => each !== null);
 }
 
+/** A name is any text, so each has an element of its own. @param {{kind: string, name: string}[]} subjects */
+function subjectList(subjects) {
+  const rest = subjects.length - MOST_SUBJECTS;
+  return h("ul", { class: "subjects" }, ...subjects.slice(0, MOST_SUBJECTS).map(({ kind, name }) => h("li", {}, `${kind} `, h("bdi", {}, h("code", {}, visible(name))))),
+    rest > 0 ? h("li", { class: "note" }, `and ${rest} more; kubectl tenant who-can-see shows all.`) : null);
+}
+
 /** @param {any} fact */
-function factItem({ object, status, value, rule, link, reason, message, remedy }) {
+function factItem({ object, status, value, subjects, rule, link, reason, message, remedy }) {
   const place = object.hidden ? "an object that you may not see" : `${object.kind} ${[object.namespace, object.name].filter(Boolean).join("/")}`;
   return h("li", { class: statusClass(status), tabIndex: -1 },
     h("span", { class: "mark", role: "img", "aria-label": WORDS.get(status) ?? status }, MARKS.get(status) ?? "?"),
     h("div", {},
-      h("p", { class: "rule" }, rule),
-      h("p", {}, h("code", {}, object.field ?? place), value !== undefined ? h("span", { class: "value" }, value) : null),
-      message && h("p", { class: "note" }, reason ? `${reason}: ${message}` : message),
-      remedy && h("p", { class: "remedy" }, remedy),
-      h("p", { class: "source" }, `${place} · docs/${link}`)));
+      h("p", { class: "rule" }, visible(rule)),
+      h("p", {}, h("code", {}, visible(object.field ?? place)), value !== undefined && !subjects ? h("span", { class: "value" }, visible(value)) : null),
+      subjects && subjectList(subjects),
+      message && h("p", { class: "note" }, visible(reason ? `${reason}: ${message}` : message)),
+      remedy && h("p", { class: "remedy" }, visible(remedy)),
+      h("p", { class: "source" }, visible(`${place} · docs/${link}`))));
 }

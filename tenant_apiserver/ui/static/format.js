@@ -58,6 +58,15 @@ export function plural(count, one, many = `${one}s`) {
   return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 }
 
+/**
+ * The text with every character escaped that hides others or changes their order: names and messages are any text, and
+ * anybody may have written them. The plugin does the same.
+ * @param {unknown} text
+ */
+export function visible(text) {
+  return String(text).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (each) => `\\u{${(each.codePointAt(0) ?? 0).toString(16)}}`);
+}
+
 /** The word for a status of a condition or the verdict of a fact. @param {string | undefined} status */
 export function statusWord(status) {
   return status === "True" ? "Ready" : status === "False" ? "Not ready" : "Unknown";

@@ -260,6 +260,17 @@ async def test_another_user_needs_the_right_to_review_access() -> None:
         await world.explain("user/bob")
 
 
+@pytest.mark.parametrize("name", ["eve, Group system:masters", "eve\nGroup staff", "Group staff", 'a"b'])
+async def test_the_name_of_a_reader_stays_one_subject(name: str) -> None:
+    """RBAC takes any text for the name of a user."""
+    stored = _bindings()
+    stored[2][1]["subjects"] = [{"kind": "User", "name": name, "apiGroup": "rbac.authorization.k8s.io"}]
+    answer = json.loads(await ExplainWorld(_TENANTS, stored).explain("who-can-see"))
+    [fact] = [each for each in answer["facts"] if each["object"]["kind"] == "RoleBinding"]
+    assert fact["subjects"] == [{"kind": "User", "name": name}]
+    assert fact["value"] == f"User {json.dumps(name)}"
+
+
 async def test_readers_need_the_right_to_list_bindings() -> None:
     world = ExplainWorld(_TENANTS, _bindings(), authorizer=Everything(denied=["rolebindings"]))
     with pytest.raises(AccessDenied, match='cannot list resource "rolebindings"'):

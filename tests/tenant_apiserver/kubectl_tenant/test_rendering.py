@@ -156,6 +156,7 @@ READERS: Object = {
         {
             "object": {"kind": "RoleBinding", "namespace": "tenant-root", "name": "view", "field": "subjects"},
             "value": "Group staff, User eve",
+            "subjects": [{"kind": "Group", "name": "staff"}, {"kind": "User", "name": "eve"}],
         },
         {"object": _ALICE, "value": "bindings of the cluster are left out", "rule": "They are told to few."},
     ]
@@ -191,6 +192,20 @@ def test_an_output_without_rows_is_empty() -> None:
     assert [render_tree([], Quotas([], {})), render_quota([]), render_hosts([]), render_readers({"facts": []})] == [
         ""
     ] * 4
+
+
+@pytest.mark.parametrize("name", ["x, Group system:masters", "x   ClusterRoleBinding   -   y", "x\nGroup z", 'x"y'])
+def test_the_name_of_a_reader_makes_no_row_or_column(name: str) -> None:
+    """RBAC takes any text for the name of a user."""
+    binding = {"kind": "RoleBinding", "namespace": "tenant-root", "name": "view", "field": "subjects"}
+    told = {"object": binding, "value": f"User {name}", "subjects": [{"kind": "User", "name": name}]}
+    header, *rows = render_readers({"facts": [told]}).splitlines()
+    assert header.split() == ["SUBJECT", "BY", "NAMESPACE", "BINDING"]
+    (row,) = rows
+    assert row.startswith('User "x')
+    assert row.endswith("   RoleBinding   tenant-root   view")
+    # an older server tells the text alone
+    assert len(render_readers({"facts": [{**told, "subjects": None}]}).splitlines()) == 2
 
 
 def test_a_fact_without_a_value_says_its_rule() -> None:
@@ -354,7 +369,10 @@ def test_no_text_of_an_object_controls_the_terminal() -> None:
         "remedy": f"curl{_ESCAPE}",
     }
     answer = {"verdict": "False", "summary": f"s{_ESCAPE}", "facts": [fact]}
-    readers = {"facts": [{"object": binding, "status": "True", "rule": "r", "link": "l", "value": f"User {_ESCAPE}"}]}
+    seen = [{"kind": "User", "name": _ESCAPE}]
+    readers = {
+        "facts": [{"object": binding, "status": "True", "rule": "r", "link": "l", "value": "v", "subjects": seen}]
+    }
     tenant = _tenant(f"x{_ESCAPE}", "tenant-root", "tenant-x", f"h{_ESCAPE}")
     change = {"object": {"apiVersion": "v1", "kind": "Namespace", "name": "n"}, "after": {"a": f"{_ESCAPE}\u202e"}}
     for text in (

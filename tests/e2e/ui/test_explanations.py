@@ -1,0 +1,82 @@
+"""Facts on the page whose texts anybody may have written, and routes of the version that a cluster serves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from tests.e2e.support.browser.chromium import Chromium
+
+_SHOW = """
+    const [found] = arguments, done = arguments[arguments.length - 1];
+    import("/static/explain-panel.js").then(({answer}) => {
+        const body = document.createElement("div");
+        body.append(...answer(found, ""));
+        done([[...body.querySelectorAll(".subjects > li")].map(each => each.textContent), body.textContent]);
+    });
+"""
+_SERVED = """
+    const [served] = arguments, done = arguments[arguments.length - 1], send = window.fetch;
+    const group = "gateway.networking.k8s.io", versions = Object.keys(served);
+    window.fetch = async (url) => {
+        const version = versions.find(each => url === `/apis/${group}/${each}`);
+        if (url !== "/apis" && !version) return Response.json({code: 404}, {status: 404});
+        return Response.json(version ? {resources: served[version].map(name => ({name}))}
+            : {groups: versions.length ? [{name: group, versions: versions.map(version => ({version}))}] : []});
+    };
+    import("/static/details.js").then(({servedRoutes}) => servedRoutes()).then(found => {
+        window.fetch = send;
+        done(Object.fromEntries(found));
+    });
+"""
+
+
+def _answer(**fact: object) -> Mapping[str, object]:
+    binding = {"kind": "RoleBinding", "namespace": "tenant-root", "name": "view", "field": "subjects"}
+    common = {"object": binding, "status": "True", "rule": "A rule.", "link": "visibility.md"}
+    return {"verdict": "True", "summary": "s", "facts": [{**common, **fact}]}
+
+
+def test_the_name_of_a_user_is_one_subject(page: Chromium) -> None:
+    """RBAC takes any text for the name of a user."""
+    name = "eve, Group system:masters"
+    subjects = [{"kind": "User", "name": name}, {"kind": "Group", "name": "\u202ereversed\n"}]
+    shown, text = page.driver.execute_async_script(_SHOW, _answer(value="joined", subjects=subjects))
+    assert shown == [f"User {name}", "Group \\u{202e}reversed\\u{a}"]
+    assert "joined" not in text
+
+
+def test_very_many_subjects_are_counted(page: Chromium) -> None:
+    subjects = [{"kind": "User", "name": f"u{number}"} for number in range(1_000)]
+    shown, _ = page.driver.execute_async_script(_SHOW, _answer(subjects=subjects))
+    assert len(shown) == 31
+    assert shown[-1].startswith("and 970 more;")
+
+
+def test_no_text_of_an_object_hides_or_turns_another(page: Chromium) -> None:
+    fact = _answer(value="v\u202e", message="m\u200b\u2066", remedy="r\x1b[2J", reason="R\u202e")
+    _, text = page.driver.execute_async_script(_SHOW, {**fact, "summary": "s\u202e"})
+    assert all(each.isprintable() for each in text), text
+
+
+@pytest.mark.parametrize(
+    ("served", "expected"),
+    [
+        (
+            {"v1": ["httproutes", "grpcroutes", "tlsroutes"], "v1alpha2": ["tlsroutes"]},
+            {"httproutes": "v1", "grpcroutes": "v1", "tlsroutes": "v1"},
+        ),
+        (
+            {"v1": ["httproutes"], "v1alpha3": ["tlsroutes"], "v1alpha2": ["tlsroutes"]},
+            {"httproutes": "v1", "tlsroutes": "v1alpha3"},
+        ),
+        ({"v1": ["httproutes"], "v1alpha2": ["tlsroutes"]}, {"httproutes": "v1", "tlsroutes": "v1alpha2"}),
+        ({}, {}),
+    ],
+    ids=["v1", "v1alpha3", "v1alpha2", "no Gateway API"],
+)
+def test_routes_are_listed_in_the_version_that_is_served(
+    page: Chromium, served: Mapping[str, Sequence[str]], expected: Mapping[str, str]
+) -> None:
+    assert page.driver.execute_async_script(_SERVED, served) == expected
