@@ -84,8 +84,9 @@ class KnownGateway:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownHost:
     """`owner` is another Tenant that has the host, or the longest domain around it. `gateway` is None if no Gateway
-    serves the Tenant. `routes` name the host; they are those of the `searched` namespaces. `incomplete`: there may be
-    more routes, beyond those that were looked at, or in namespaces where the user may not list them.
+    serves the Tenant. `routes` name the host; they are those of the `searched` namespaces. In those that are
+    `left_out`, not all routes were looked at. `incomplete`: there may be more routes, there or where the user may not
+    list them.
     `may_create_routes`: the user may create routes in the Tenant's namespace, of the kind that the host needs, and
     `may_list_routes`: they may list these there."""
 
@@ -98,6 +99,7 @@ class KnownHost:
     gateway: KnownGateway | None = None
     routes: Sequence[Object] = ()
     searched: Sequence[str] = ()
+    left_out: Sequence[str] = ()
     incomplete: bool = False
     certificate: Object | None = None
 

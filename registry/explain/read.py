@@ -3,39 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence, Set
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from apiserver.meta.resource import Key, Object
 from registry.cluster.interface import NAMESPACES, RESOURCEQUOTAS, ClusterResource
 from registry.explain.domains import TenantsAround, tenants_around
 from registry.explain.hostnames import (
     certificate_name,
-    hostname_matches,
     is_passthrough,
     mappings,
     within,
 )
 from registry.explain.known import KnownGateway, KnownHost, KnownNamespace, KnownRoute, KnownTenant
 from registry.explain.possible_keys import key_of_namespace
-from registry.explain.sight import ListedPage, Sight
+from registry.explain.read_routes import GATEWAY_API, HTTP_AND_GRPC, TLS, read_routes
+from registry.explain.sight import Sight
 from registry.explain.sources import ExplainSources
 from registry.tenant.pool_quotas import POOL_NAME
 from registry.tenantgateway.types import TENANTGATEWAYS
 
-_GATEWAY_API = "gateway.networking.k8s.io"
-GATEWAYS = ClusterResource(_GATEWAY_API, "v1", "gateways", "Gateway")
+GATEWAYS = ClusterResource(GATEWAY_API, "v1", "gateways", "Gateway")
 CERTIFICATES = ClusterResource("cert-manager.io", "v1", "certificates", "Certificate")
-_HTTP_AND_GRPC = (
-    ClusterResource(_GATEWAY_API, "v1", "httproutes", "HTTPRoute"),
-    ClusterResource(_GATEWAY_API, "v1", "grpcroutes", "GRPCRoute"),
-)
-_TLS = tuple(
-    ClusterResource(_GATEWAY_API, version, "tlsroutes", "TLSRoute") for version in ("v1", "v1alpha3", "v1alpha2")
-)
-_ROUTES = (*((each,) for each in _HTTP_AND_GRPC), _TLS)
-_MOST_ROUTES = 500
-_MOST_NAMESPACES = 20
 
 
 async def read_tenant(sources: ExplainSources, sight: Sight, obj: Object) -> KnownTenant:
@@ -56,22 +45,24 @@ async def read_tenant(sources: ExplainSources, sight: Sight, obj: Object) -> Kno
 
 
 async def read_host(sources: ExplainSources, sight: Sight, tenant: KnownTenant, host: str) -> KnownHost:
+    """The routes are read where the Tenant has the host: those of another one decide nothing here."""
     around = await tenants_around(sources, sight, tenant, host)
     owner = await _owner_of_host(sources, sight, tenant, host, around)
+    known = KnownHost(tenant=tenant, host=host, owner=owner, may_set_host=sources.may_set_host(sight.user))
+    if owner is not None or not within(tenant.host, host):
+        return known
     gateway = await _gateway(sources, sight, tenant)
     namespaces = [each for each in _namespaces_of_routes(tenant, gateway, around.tenants) if each]
-    found = await _routes(sight, namespaces[:_MOST_NAMESPACES], host)
-    kind = _TLS[0] if is_passthrough(gateway, host) else _HTTP_AND_GRPC[0]
-    return KnownHost(
-        tenant=tenant,
-        host=host,
-        owner=owner,
-        may_set_host=sources.may_set_host(sight.user),
+    found = await read_routes(sight, namespaces, host)
+    kind = TLS[0] if is_passthrough(gateway, host) else HTTP_AND_GRPC[0]
+    return replace(
+        known,
         may_create_routes=await sight.may("create", kind, tenant.namespace),
         gateway=gateway,
         routes=found.routes,
         searched=found.searched,
-        incomplete=found.truncated or bool(found.unlisted) or len(found.searched) < len(namespaces) or around.truncated,
+        left_out=found.left_out,
+        incomplete=bool(found.left_out or found.unlisted) or len(found.searched) < len(namespaces) or around.truncated,
         may_list_routes=(tenant.namespace, kind.plural) not in found.unlisted,
         certificate=await _certificate(sight, gateway, host),
     )
@@ -79,7 +70,7 @@ async def read_host(sources: ExplainSources, sight: Sight, tenant: KnownTenant, 
 
 async def read_route(sources: ExplainSources, sight: Sight, tenant: KnownTenant, key: Key) -> KnownRoute:
     """The first of the kinds of routes that has an object of this name."""
-    for resource in (*_HTTP_AND_GRPC, *_TLS):
+    for resource in (*HTTP_AND_GRPC, *TLS):
         route = await sight.get(resource, key)
         if route is not None:
             owner = await _visible_tenant(sources, sight, key.namespace)
@@ -163,46 +154,3 @@ async def _certificate(sight: Sight, gateway: KnownGateway | None, host: str) ->
     """The Certificate of the listener of the host."""
     name = certificate_name(gateway.tenantgateway, host) if gateway is not None else ""
     return await sight.get(CERTIFICATES, Key(gateway.key.namespace, name)) if gateway is not None and name else None
-
-
-class _FoundRoutes(NamedTuple):
-    """The routes with a host, the namespaces in which the user may list HTTPRoutes, the namespaces and kinds of
-    which they may list none, and whether there are more routes."""
-
-    routes: Sequence[Object]
-    searched: Sequence[str]
-    unlisted: Set[tuple[str, str]]
-    truncated: bool
-
-
-async def _routes(sight: Sight, namespaces: Sequence[str], host: str) -> _FoundRoutes:
-    found: list[Object] = []
-    searched, unlisted, truncated = [], set[tuple[str, str]](), False
-    for namespace in namespaces:
-        for versions in _ROUTES:
-            page = await _listed_routes(sight, versions, namespace)
-            if page is None:
-                unlisted.add((namespace, versions[0].plural))
-                continue
-            truncated = truncated or page.truncated
-            if versions[0] is _HTTP_AND_GRPC[0]:
-                searched.append(namespace)
-            found += [each for each in page.items if _names(each, host)]
-    return _FoundRoutes(found, searched, unlisted, truncated)
-
-
-async def _listed_routes(sight: Sight, versions: Sequence[ClusterResource], namespace: str) -> ListedPage | None:
-    """Those of the first version that the cluster serves. None if the user may not list them."""
-    page: ListedPage | None = ListedPage(())
-    for each in versions:
-        page = await sight.list(each, namespace, limit=_MOST_ROUTES)
-        if page is None or page.served:
-            return page
-    return page
-
-
-def _names(route: Object, host: str) -> bool:
-    return any(
-        isinstance(each, str) and each and hostname_matches(each, host)
-        for each in (route.get("spec") or {}).get("hostnames") or ()
-    )

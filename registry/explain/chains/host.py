@@ -56,6 +56,11 @@ def host_chain(known: KnownHost) -> HostChain:
     serving = list(serving_facts(known, has_route=bool(by_route), remedy=remedy))
     counting = of_routes if not idle else [fact for name, found in by_route if name in served_by for fact in found]
     more = [_more_routes(known, len(claiming) - _MOST_ROUTES)] if len(claiming) > _MOST_ROUTES else []
+    if known.left_out:
+        others = _other_routes(known, is_served=bool(served_by))
+        more.append(others)
+        # one of those may serve the host, whatever keeps these from it
+        counting = counting if served_by or not by_route else [others]
     return HostChain([*facts, *of_routes, *more, *serving], [*facts, *counting, *serving], served_by)
 
 
@@ -81,6 +86,25 @@ def _more_routes(known: KnownHost, count: int) -> Fact:
         rule=f"An answer tells of at most {_MOST_ROUTES} routes, those that serve the hostname first.",
         link="explain.md#hostnames",
     )
+
+
+def _other_routes(known: KnownHost, *, is_served: bool) -> Fact:
+    """The fact that there may be routes that nobody has looked at."""
+    where = _alternatives(known.left_out)
+    fact = Fact(
+        object=tenant_object(known.tenant, "status.namespace"),
+        status="True",
+        value=f"routes {where} were not all looked at",
+        rule="An answer looks at no more routes than other requests can wait for.",
+        link="explain.md#who-may-ask",
+    )
+    if is_served:
+        return fact
+    told = {
+        "message": f"no route that was looked at serves {known.host}, and those {where} were not all looked at",
+        "remedy": f"look for the hostname there: kubectl get httproutes,grpcroutes -n {known.left_out[0]}",
+    }
+    return fact.model_copy(update={"status": "Unknown", **told})
 
 
 def _domain_facts(known: KnownHost) -> list[Fact]:
@@ -175,7 +199,8 @@ def _claiming_routes(known: KnownHost) -> Iterator[Object]:
 def _missing_route(known: KnownHost) -> Fact:
     """The fact that no route is known. It is no advice to create one where one is that the user may not see."""
     known_to_be_missing = _known_to_be_missing(known)
-    where = _alternatives(known.searched) if known_to_be_missing else "that you may see"
+    seen = "that was looked at" if known.left_out else "that you may see"
+    where = _alternatives(known.searched) if known_to_be_missing else seen
     message = f"no route {where} has the hostname {known.host}"
     if has_own_listener(known.gateway, known.host):
         return Fact(
@@ -218,7 +243,8 @@ def _create_remedy(known: KnownHost, *, alone: bool = True) -> str:
         kind = "a TLSRoute" if passthrough else "an HTTPRoute"
         key = known.gateway.key if known.gateway is not None else None
         parent = f", whose parentRefs name Gateway {key.namespace}/{key.name}" if key is not None else ""
-        hidden = "" if alone else ", unless a route that you may not see has it"
+        unseen = "that was not looked at" if known.left_out else "that you may not see"
+        hidden = "" if alone else f", unless a route {unseen} has it"
         return f"create {kind} with this hostname in {namespace}{parent}{hidden}"
     return (
         f"ask a platform administrator for the right to create {plural} in "

@@ -1,12 +1,17 @@
-"""Answers stay small where many routes have a hostname."""
+"""Answers stay small, and cost little, where there are many routes; what they have not looked at they say."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
-from apiserver.meta.resource import Key
-from tests.registry.explain.explain_world import ALICE, ExplainWorld, Stored, condition, route
+import pytest
+
+from apiserver.meta.resource import Key, Object
+from registry.cluster.interface import ClusterResource
+from registry.tenantgateway.types import TENANTGATEWAYS
+from tests.registry.explain.explain_world import ALICE, ExplainWorld, Stored, condition, route, tenantgateway
 from tests.registry.explain.route_kinds import HTTPROUTES
 
 _TENANTS: dict[Key, dict[str, Any]] = {Key("tenant-root", "root"): {}, ALICE: {"gateway": True}}
@@ -40,3 +45,82 @@ async def test_an_answer_about_a_hostname_tells_of_the_parents_that_are_its_gate
     assert "24 more are left out" in values
     whole = json.loads(await ExplainWorld(_TENANTS, [_route(0, 32, _ACCEPTED)]).explain("route/tenant-alice/r000"))
     assert len(whole["facts"]) == 1 + 32
+
+
+_REFUSED = condition("Accepted", "False", "HostnameConflict", f'"{_SHOP}" belongs to another route')
+
+
+def _attached(count: int, *listeners: Object) -> Stored:
+    found = tenantgateway("tenant-alice", listeners, condition("Ready"))
+    found["spec"]["attachedNamespaces"] = [f"cozy-{number:02}" for number in range(count)]
+    return TENANTGATEWAYS, found
+
+
+def _others(namespace: str, count: int, host: str = "other.example.org") -> list[Stored]:
+    return [(HTTPROUTES, route(f"r{number:04}", namespace, host)) for number in range(count)]
+
+
+class _Lists:
+    """The namespaces in which routes are listed."""
+
+    def __init__(self) -> None:
+        self.places: list[str] = []
+
+    async def __call__(self, verb: str, resource: ClusterResource, key: Key) -> None:
+        if verb == "list" and resource.plural.endswith("routes"):
+            self.places.append(key.namespace)
+
+
+async def _ask(objects: Sequence[Stored], lists: _Lists | None = None, host: str = _SHOP) -> Object:
+    answer: Object = json.loads(await ExplainWorld(_TENANTS, objects, before=lists).explain(f"host/{host}"))
+    return answer
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(500, "False"), (501, "Unknown")])
+async def test_routes_of_a_namespace_that_were_not_looked_at_are_said(count: int, verdict: str) -> None:
+    answer = await _ask(_others("tenant-alice", count))
+    assert answer["verdict"] == verdict
+    said = "routes in tenant-alice were not all looked at" in [each.get("value") for each in answer["facts"]]
+    assert said == (verdict == "Unknown")
+
+
+async def test_one_question_looks_at_no_more_routes_than_others_can_wait_for() -> None:
+    places = [f"cozy-{number:02}" for number in range(10)]
+    lists = _Lists()
+    answer = await _ask([_attached(10), *(each for place in places for each in _others(place, 300))], lists)
+    assert answer["verdict"] == "Unknown"
+    # 300 of each of six, and 200 of the seventh
+    assert set(lists.places) == {"tenant-alice", *places[:7]}
+    [fact] = [each for each in answer["facts"] if "not all looked at" in each.get("value", "")]
+    assert fact["value"] == "routes in cozy-06, cozy-07, cozy-08 or 1 more namespaces were not all looked at"
+    assert fact["remedy"].endswith(": kubectl get httproutes,grpcroutes -n cozy-06")
+
+
+async def test_a_refused_route_does_not_decide_while_others_were_not_looked_at() -> None:
+    listener = {"name": "https-shop-1", "hostname": _SHOP, "ready": True}
+    refused = [_route(number, 1, _REFUSED) for number in range(100)]
+    winner = route("winner", "cozy-00", _SHOP, conditions=[_ACCEPTED])
+    lists = _Lists()
+    answer = await _ask([_attached(1, listener), *refused, (HTTPROUTES, winner)], lists)
+    assert "cozy-00" not in lists.places
+    assert answer["verdict"] == "Unknown"
+    assert answer["summary"].startswith(
+        f"no route that was looked at serves {_SHOP}, and those in cozy-00 were not all"
+    )
+    fewer = await _ask([_attached(1, listener), *refused[1:], (HTTPROUTES, winner)])
+    assert (fewer["verdict"], fewer["summary"]) == ("True", f"{_SHOP} is served, by HTTPRoute cozy-00/winner")
+
+
+async def test_a_hostname_that_a_route_serves_is_served_whatever_was_not_looked_at() -> None:
+    listener = {"name": "https-shop-1", "hostname": _SHOP, "ready": True}
+    answer = await _ask([_attached(30, listener), _route(0, 1, _ACCEPTED)])
+    assert (answer["verdict"], answer["summary"]) == ("True", f"{_SHOP} is served, by HTTPRoute tenant-alice/r000")
+    [fact] = [each for each in answer["facts"] if "not all looked at" in each.get("value", "")]
+    assert fact["status"] == "True"
+    assert "8 more namespaces" in fact["value"]
+
+
+async def test_no_route_is_listed_for_a_hostname_that_the_tenant_does_not_have() -> None:
+    lists = _Lists()
+    assert (await _ask([_attached(10)], lists, host="shop.example.com"))["verdict"] == "False"
+    assert lists.places == []
