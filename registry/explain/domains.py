@@ -29,11 +29,12 @@ async def tenants_around(sources: ExplainSources, sight: Sight, tenant: KnownTen
     Lists show them to the user, and each is reviewed besides. So neither the Tenants nor the number of reviews tell
     whether others, which are hidden, have one of the domains.
     """
+    # also where no Tenant has one of the domains: where reviews decide, it takes time
+    select = await sources.visible(sight.user)
     seen: list[tuple[str, Key]] = []
     for domain in domains_around(host):
         others = (each for each in sources.hosts.tenants_with(domain) if each != tenant.key)
-        visible = await sources.visible(sight.user, others)
-        seen += ((domain, each) for each in sorted(visible, key=lambda each: _age(sources, each)))
+        seen += ((domain, each) for each in sorted(select(others), key=lambda each: _age(sources, each)))
     some = seen[:MOST_REVIEWS]
     allowed = await asyncio.gather(*(sight.may_get_tenant(key) for _, key in some))
     found: list[tuple[str, Object]] = []

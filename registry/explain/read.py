@@ -105,7 +105,7 @@ async def _visible_key(sources: ExplainSources, sight: Sight, namespace: str) ->
     that have it, those that are hidden do not decide which is told."""
     keys = [each.key for each in sources.tree.all_by_namespace(namespace)]
     if len(keys) > 1:
-        keys = await sources.visible(sight.user, keys)
+        keys = (await sources.visible(sight.user))(keys)
     may = await sight.may_get_tenant(keys[0] if keys else key_of_namespace(namespace))
     return keys[0] if keys and may else None
 

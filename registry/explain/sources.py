@@ -25,9 +25,8 @@ class ExplainSources:
     gateway_name: str
     may_set_host: Callable[[User], bool]
 
-    async def visible(self, user: User, keys: Iterable[Key]) -> list[Key]:
-        """Those of the Tenants that lists show to the user, in their order. Raises ServiceUnavailable while that is not
-        known."""
-        some = list(keys)
-        visible = (await self.visibility.for_user(user)).visible if some else None
-        return [each for each in some if visible is not None and visible.includes(self.tenants.resource, each)]
+    async def visible(self, user: User) -> Callable[[Iterable[Key]], list[Key]]:
+        """Returns a function that selects the Tenants that lists show to the user, in their order. Raises
+        ServiceUnavailable while that is not known."""
+        visible = (await self.visibility.for_user(user)).visible
+        return lambda keys: [each for each in keys if visible.includes(self.tenants.resource, each)]

@@ -45,6 +45,7 @@ from tenant_apiserver.kubectl_tenant.quotas import (
     render_quota,
 )
 from tenant_apiserver.kubectl_tenant.requests import Kubectl, RequestFailed, tenant_path
+from tenant_apiserver.kubectl_tenant.tables import printable, printable_lines
 from tenant_apiserver.kubectl_tenant.trees import render_tree, tree_document
 
 
@@ -56,10 +57,11 @@ def run(words: Sequence[str]) -> int:
     try:
         return _run(arguments)
     except RequestFailed as failure:
-        print(failure, file=sys.stderr)
+        # a webhook, or an object of somebody else, may have written it
+        print(printable_lines(str(failure)), file=sys.stderr)
         return max(failure.status, least)
     except NoTenant as problem:
-        print(f"error: {problem}", file=sys.stderr)
+        print(f"error: {printable(str(problem))}", file=sys.stderr)
         return least
     except BrokenPipeError:
         raise

@@ -27,13 +27,14 @@ def render_explanation(answer: Object, *, wide: bool = False, colour: bool = Fal
 def _fact_lines(fact: dict[str, Any], *, wide: bool, colour: bool) -> Iterator[str]:
     status, rule = str(fact["status"]), printable(str(fact["rule"]))
     value, message = printable(str(fact.get("value") or "")), printable(str(fact.get("message") or ""))
+    link = printable(str(fact["link"]))
     text = value or (message or rule if status == "True" else "")
     yield f"{_mark(status, colour)} {printable(_place(fact['object']))}{f': {text}' if text else ''}"
     if message and message != text and (wide or status != "True" or value in ("False", "Unknown")):
         reason = f"{printable(str(fact['reason']))}: " if fact.get("reason") else ""
         yield f"    {reason}{message}"
     if wide or status != "True":
-        yield f"    {rule} (docs/{fact['link']})" if rule != text else f"    (docs/{fact['link']})"
+        yield f"    {rule} (docs/{link})" if rule != text else f"    (docs/{link})"
     if fact.get("remedy"):
         yield f"    → {printable(str(fact['remedy']))}"
 
@@ -49,7 +50,7 @@ def render_readers(answer: Object) -> str:
         for reader in _readers(each):
             rows.append((reader, binding["kind"], binding.get("namespace") or "", binding["name"]))
     notes = [
-        f"{printable(str(each['value']))}: {each['rule']}\n"
+        f"{printable(str(each['value']))}: {printable(str(each['rule']))}\n"
         for each in answer.get("facts") or ()
         if each["object"].get("field") != "subjects" and each.get("value")
     ]

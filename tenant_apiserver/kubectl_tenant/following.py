@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from tenant_apiserver.kubectl_tenant.requests import Kubectl, RequestFailed
+from tenant_apiserver.kubectl_tenant.tables import printable
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1, 15
 """Seconds."""
@@ -31,5 +32,5 @@ def follow(kubectl: Kubectl, show: Callable[[], None]) -> None:
                 raise
             failures += 1
             pause = min(_FIRST_PAUSE * 2 ** (failures - 1), _LONGEST_PAUSE)
-            print(f"note: trying again in {pause} s: {failure.last_line}", file=sys.stderr, flush=True)
+            print(f"note: trying again in {pause} s: {printable(failure.last_line)}", file=sys.stderr, flush=True)
             time.sleep(pause)

@@ -7,6 +7,7 @@ import codecs
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 
@@ -24,6 +25,7 @@ _PLAIN = {
     "→": ">",
     "…": ".",
 }
+_CONTROLS = re.compile(r"[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _AS_PLAIN_TEXT = "kubectl-tenant-plain"
 
 
@@ -57,7 +59,9 @@ def _encoded(document: Object, form: str) -> bytes:
         from apiserver.encoding.list_formats import to_yaml
 
         return to_yaml(json.dumps(document).encode())
-    return (json.dumps(document, indent=4, ensure_ascii=False) + "\n").encode(errors="backslashreplace")
+    text = json.dumps(document, indent=4, ensure_ascii=False)
+    # JSON escapes those of ASCII alone, and a terminal obeys the others, too
+    return (_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n").encode(errors="backslashreplace")
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:

@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 
 from apiserver.meta.resource import Object
 from registry.names import GROUP, VERSION
+from tenant_apiserver.kubectl_tenant.tables import printable
 
 TENANTS = f"/apis/{GROUP}/{VERSION}"
 # a warning of every first apply; `kubectl diff` does not give it
@@ -162,7 +163,7 @@ class Kubectl:
 
     def _print_warnings(self, lines: Sequence[str]) -> None:
         """Prints each warning once: a dry run and the question after it have the same."""
-        sys.stderr.write("".join(f"{line}\n" for line in lines if line not in self._warnings))
+        sys.stderr.write("".join(f"{printable(line)}\n" for line in lines if line not in self._warnings))
         self._warnings.update(lines)
 
 

@@ -17,6 +17,11 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
+def printable_lines(text: str) -> str:
+    """The text with each of its lines printable."""
+    return "\n".join(printable(each) for each in text.split("\n"))
+
+
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns three blanks apart, as kubectl prints them; the last one is not padded."""
     lines = [list(columns), *([printable(cell) or "-" for cell in row] for row in rows)]

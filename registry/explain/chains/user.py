@@ -13,6 +13,7 @@ from registry.explain.types import Fact, FactSubject, explanation, fact_object
 
 _RBAC, _VISIBILITY = "rbac.authorization.k8s.io/v1", "visibility.md"
 _PEOPLE = "visibility.md#the-people-of-a-tenant"
+_MOST_SUBJECTS = 1_000
 _LISTS = ("list", "watch")
 _VISIBLE = "A tenant is visible to those who may get it."
 _FILTERED = "Lists and watches have only tenants that the user may get."
@@ -38,7 +39,7 @@ def explain_user(known: KnownUser, about: str) -> Object:
             link="tenants.md#spec",
         ),
     ]
-    summary = f"{known.user} may see {_tenant(known)}"
+    summary = f"{quoted_name(known.user)} may see {_tenant(known)}"
     return explanation(known.tenant.key, about, facts, summary, deciding=[sees])
 
 
@@ -46,8 +47,8 @@ def _sees(known: KnownUser) -> Fact:
     """Without its groups, a user may have more rights than are known, and never fewer."""
     common = {"object": tenant_object(known.tenant), "link": _PEOPLE}
     if known.allowed.get("get"):
-        return Fact(**common, status="True", value=f"{known.user} may get it", rule=_VISIBLE)
-    denial = f"{known.user} may not get {_tenant(known)}"
+        return Fact(**common, status="True", value=f"{quoted_name(known.user)} may get it", rule=_VISIBLE)
+    denial = f"{quoted_name(known.user)} may not get {_tenant(known)}"
     if known.groups_are_known:
         return Fact(**common, status="False", rule=_VISIBLE, message=denial, remedy=_remedy(known))
     key = known.tenant.key
@@ -55,7 +56,7 @@ def _sees(known: KnownUser) -> Fact:
         **common,
         status="Unknown",
         rule=_VISIBLE,
-        message=f"by name alone, {denial}, and the groups of {known.user} are not known",
+        message=f"by name alone, {denial}, and the groups of {quoted_name(known.user)} are not known",
         remedy=f"name them: kubectl tenant explain user {quote(known.user)} --tenant {key.name} -n {key.namespace} "
         "--group GROUP",
     )
@@ -69,10 +70,12 @@ def _remedy(known: KnownUser) -> str:
         return (
             f"wait until the condition AccessReady of the tenant is True: its group {known.viewers} has no access yet"
         )
-    remedy = f"add {known.user} to the group {known.viewers}"
+    remedy = f"add {quoted_name(known.user)} to the group {known.viewers}"
     if known.role:
         place = known.tenant.key.namespace
-        remedy += f", or bind {known.user} to the Role {known.role} in {place}, which shows this tenant alone"
+        remedy += (
+            f", or bind {quoted_name(known.user)} to the Role {known.role} in {place}, which shows this tenant alone"
+        )
     return remedy
 
 
@@ -83,7 +86,7 @@ def _group_facts(known: KnownUser, sees: Fact) -> Iterator[Fact]:
         yield Fact(
             object=subject,
             status="True",
-            value=f"groups: {', '.join(known.groups)}",
+            value=f"groups: {', '.join(map(quoted_name, known.groups))}",
             rule="The rights are those of a user in the groups that the question names.",
             link=_PEOPLE,
         )
@@ -91,7 +94,7 @@ def _group_facts(known: KnownUser, sees: Fact) -> Iterator[Fact]:
         yield Fact(
             object=subject,
             status="Unknown",
-            value=f"the groups of {known.user} are not known: their rights come on top",
+            value=f"the groups of {quoted_name(known.user)} are not known: their rights come on top",
             rule="Groups of other users are known only if the question names them.",
             link=_PEOPLE,
         )
@@ -99,7 +102,21 @@ def _group_facts(known: KnownUser, sees: Fact) -> Iterator[Fact]:
 
 def explain_readers(known: KnownReaders, about: str) -> Object:
     """The subjects that may get the Tenant, by the bindings of its parent's namespace and of the cluster."""
-    facts = [_reader_fact(each) for each in known.readers]
+    facts, rest = [], _MOST_SUBJECTS
+    for each in known.readers:
+        if rest > 0:
+            facts.append(_reader_fact(each, rest))
+        rest -= len(each.subjects)
+    if rest < 0:
+        facts.append(
+            Fact(
+                object=tenant_object(known.tenant),
+                status="True",
+                value=f"{-rest} more subjects are left out",
+                rule=f"An answer tells of at most {_MOST_SUBJECTS} subjects.",
+                link="explain.md#what-can-be-asked",
+            )
+        )
     if not known.cluster_wide:
         facts.append(
             Fact(
@@ -158,13 +175,15 @@ def _tenant(known: KnownUser) -> str:
     return f"tenant {known.tenant.key.namespace}/{known.tenant.key.name}"
 
 
-def _reader_fact(reader: Reader) -> Fact:
+def _reader_fact(reader: Reader, most: int) -> Fact:
+    """Tells of `most` subjects."""
+    subjects = reader.subjects[:most]
     kind = "RoleBinding" if reader.binding.namespace else "ClusterRoleBinding"
     return Fact(
         object=fact_object(_RBAC, kind, reader.binding, "subjects"),
         status="True",
-        value=", ".join(f"{each.kind} {quoted_name(each.name)}" for each in reader.subjects),
-        subjects=[FactSubject(kind=each.kind, name=each.name) for each in reader.subjects],
+        value=", ".join(f"{each.kind} {quoted_name(each.name)}" for each in subjects),
+        subjects=[FactSubject(kind=each.kind, name=each.name) for each in subjects],
         rule=f"The binding gives its subjects {reader.role}, which allows to get the tenant.",
         link=_VISIBILITY,
     )

@@ -67,6 +67,11 @@ export function visible(text) {
   return String(text).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (each) => `\\u{${(each.codePointAt(0) ?? 0).toString(16)}}`);
 }
 
+/** A message as one line, whatever it is made of. @param {unknown} text */
+export function messageText(text) {
+  return visible(String(text ?? "").replace(/\s+/g, " "));
+}
+
 /** The word for a status of a condition or the verdict of a fact. @param {string | undefined} status */
 export function statusWord(status) {
   return status === "True" ? "Ready" : status === "False" ? "Not ready" : "Unknown";

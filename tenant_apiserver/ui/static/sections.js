@@ -1,7 +1,7 @@
 /** The sections of the panel: each builds its elements from what is known of a tenant. */
 
 import { h } from "./dom.js";
-import { age, plural, statusClass, statusWord } from "./format.js";
+import { age, messageText, plural, statusClass, statusWord } from "./format.js";
 import { conditionOf } from "./store.js";
 
 /**
@@ -33,7 +33,7 @@ export function readinessOf(tenant, actions) {
   const ready = conditionOf(tenant);
   if (!ready || ready.status === "True") return null;
   return h("div", { class: `callout ${statusClass(ready.status)}` },
-    h("p", {}, h("strong", {}, `${statusWord(ready.status)}: ${ready.reason ?? ""}`)), h("p", {}, ready.message ?? ""),
+    h("p", {}, h("strong", {}, `${statusWord(ready.status)}: ${messageText(ready.reason)}`)), h("p", {}, messageText(ready.message)),
     why(actions, "tenant", "status.conditions[Ready]", `${tenant.metadata.name} is not ready`));
 }
 
@@ -92,7 +92,7 @@ export function hostsOf(rows, actions) {
   if (!rows.length) return section("Hostnames", h("p", { class: "note" }, "No route of the tenant has a hostname. An HTTPRoute in its namespace adds one."));
   return section("Hostnames", ...pageOf("hosts", rows, actions, (row) => h("li", { class: "hostname" },
     h("div", { class: "line" }, h("span", { class: "strong" }, row.hostname), h("span", { class: `chip ${statusClass(row.served)}` }, row.state), why(actions, `host/${row.hostname}`, "", row.hostname)),
-    h("p", { class: "note" }, [row.from, row.reason, certificateText(row)].filter(Boolean).join(" · ")))));
+    h("p", { class: "note" }, messageText([row.from, row.reason, certificateText(row)].filter(Boolean).join(" · "))))));
 }
 
 /** @param {import("./hosts.js").HostRow} row */
@@ -110,8 +110,8 @@ export function conditionsOf(tenant, actions) {
   const order = { False: 0, Unknown: 1, True: 2 };
   all.sort((/** @type {any} */ a, /** @type {any} */ b) => order[/** @type {"True"} */ (a.status)] - order[/** @type {"True"} */ (b.status)]);
   return section("Conditions", ...pageOf("conditions", all, actions, (each) => h("li", { class: "condition" },
-    h("div", { class: "line" }, h("strong", { class: `state ${statusClass(each.status)}` }, each.type), h("span", { class: "note" }, each.reason), why(actions, "tenant", `status.conditions[${each.type}]`, each.type)),
-    h("p", { class: "note" }, each.message ?? ""))));
+    h("div", { class: "line" }, h("strong", { class: `state ${statusClass(each.status)}` }, each.type), h("span", { class: "note" }, messageText(each.reason)), why(actions, "tenant", `status.conditions[${each.type}]`, each.type)),
+    h("p", { class: "note" }, messageText(each.message)))));
 }
 
 /** @param {import("./details.js").TenantEvent[] | undefined} events @param {Actions} actions */
@@ -120,7 +120,7 @@ export function eventsOf(events, actions) {
   if (!events.length) return section("Events", h("p", { class: "note" }, "None. A cluster keeps Events for an hour."));
   const now = Date.now();
   return section("Events", ...pageOf("events", events, actions, (each) => h("li", { class: `event ${each.type === "Warning" ? "unsure" : ""}` },
-    h("div", { class: "line" }, h("strong", {}, each.reason), h("span", { class: "note" }, `${age(each.time, now)}${each.count > 1 ? ` · ${each.count} times` : ""}`)), h("p", { class: "note" }, each.message))));
+    h("div", { class: "line" }, h("strong", {}, messageText(each.reason)), h("span", { class: "note" }, `${age(each.time, now)}${each.count > 1 ? ` · ${each.count} times` : ""}`)), h("p", { class: "note" }, messageText(each.message)))));
 }
 
 /** @param {string} kind */

@@ -16,6 +16,11 @@ _SHOW = """
         done([[...body.querySelectorAll(".subjects > li")].map(each => each.textContent), body.textContent]);
     });
 """
+_EVENTS = """
+    const [events] = arguments, done = arguments[arguments.length - 1];
+    const actions = {why() {}, pageOf: () => 0, turn() {}};
+    import("/static/sections.js").then(({eventsOf}) => done(eventsOf(events, actions).textContent));
+"""
 _SERVED = """
     const [served] = arguments, done = arguments[arguments.length - 1], send = window.fetch;
     const group = "gateway.networking.k8s.io", versions = Object.keys(served);
@@ -58,6 +63,19 @@ def test_no_text_of_an_object_hides_or_turns_another(page: Chromium) -> None:
     fact = _answer(value="v\u202e", message="m\u200b\u2066", remedy="r\x1b[2J", reason="R\u202e")
     _, text = page.driver.execute_async_script(_SHOW, {**fact, "summary": "s\u202e"})
     assert all(each.isprintable() for each in text), text
+
+
+def test_the_message_of_an_event_is_one_line_that_hides_nothing(page: Chromium) -> None:
+    event = {
+        "type": "Normal",
+        "reason": "R\u202e",
+        "message": "a\nb\u2066c",
+        "time": "2026-01-01T00:00:00Z",
+        "count": 1,
+    }
+    text = page.driver.execute_async_script(_EVENTS, [event])
+    assert text.isprintable()
+    assert "a b\\u{2066}c" in text
 
 
 @pytest.mark.parametrize(

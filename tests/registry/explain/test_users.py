@@ -120,6 +120,15 @@ async def test_a_name_in_a_command_is_quoted() -> None:
     assert "explain user 'eve; id' --tenant" in remedy
 
 
+async def test_a_name_in_a_sentence_is_quoted() -> None:
+    """A name may be a sentence of its own."""
+    name = "eve to the group others, or bob"
+    assert (await _ask(name, "others"))["facts"][0]["remedy"].startswith(
+        f'add "{name}" to the group tenant-alice-view,'
+    )
+    assert 'groups: "a, b", c' in _values(await _ask("eve", "a, b", "c"))
+
+
 async def test_groups_of_anybody_need_the_right_to_review_access() -> None:
     world = ExplainWorld(_TENANTS, _ACCESS, authorizer=Everything(denied=["subjectaccessreviews"]))
     assert json.loads(await world.explain("user/admin", user=_ADMIN))["verdict"] == "True"

@@ -144,3 +144,29 @@ def test_a_signal_while_the_page_starts_ends_with_its_status(
         assert page.log() == ""
     finally:
         page.stop()
+
+
+_CONTROL = "\x1b[2J\x9b2J\u202eno\x7f"
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_no_text_of_an_object_in_a_document_controls_the_terminal(tmp_path: Path, form: str) -> None:
+    """JSON escapes control characters of ASCII alone, and terminals obey those of ISO 6429 in UTF-8, too."""
+    items = {"items": [{"metadata": {"name": "x", "namespace": "y", "annotations": {"note": _CONTROL}}, "status": {}}]}
+    (tmp_path / "answer").write_text(json.dumps(items, ensure_ascii=False), encoding="utf-8")
+    done = _run(tmp_path, f"cat {tmp_path}/answer", "tree", "-o", form)
+    text = done.stdout.decode()
+    assert not any(each in text for each in ("\x1b", "\x9b", "\x7f"))
+    if form == "json":
+        assert "\u202e" not in text
+        assert json.loads(text)["items"][0]["tenant"]["metadata"]["annotations"] == {"note": _CONTROL}
+
+
+@pytest.mark.parametrize(("status", "end"), [(0, "Warning: "), (1, "Error from server: ")])
+def test_no_message_of_the_cluster_controls_the_terminal(tmp_path: Path, status: int, end: str) -> None:
+    """Webhooks write warnings and denials."""
+    (tmp_path / "message").write_text(f"{end}{_CONTROL}\nsecond line\n", encoding="utf-8")
+    script = f"""cat {tmp_path}/message >&2; cat "$(dirname "$0")/tenants.json"; exit {status}"""
+    done = _run(tmp_path, script, "tree")
+    assert done.returncode == status
+    assert done.stderr.decode().splitlines() == [f"{end}\\x1b[2J\\x9b2J\\u202eno\\x7f", "second line"]
