@@ -126,9 +126,11 @@ def _hosts(tenants: Sequence[Object]) -> Iterable[str]:
 
 
 def _matching(choices: Iterable[str], last: str) -> Completion:
-    """Sorted, but for choices that have an order of their own."""
+    """Sorted, but for choices that have an order of their own. A line is a word, and a shell prints it: others than
+    printable ones, which a domain may have that nobody admitted, are left out."""
     ordered = sorted(choices) if isinstance(choices, set) else choices
-    return Completion([each for each in ordered if each.startswith(last)], _NO_FILES)
+    words = (each for each in ordered if each.partition("\t")[0].isprintable())
+    return Completion([each for each in words if each.startswith(last)], _NO_FILES)
 
 
 def _flags_of_kubectl(flags: Sequence[str]) -> Sequence[str]:

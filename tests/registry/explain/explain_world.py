@@ -77,14 +77,16 @@ class Recorded:
 
 
 class _VisibleByGet:
-    """Lists show the Tenants that a user may get."""
+    """Lists show the Tenants that a user may get. The users that it was asked about go to `asked`."""
 
-    def __init__(self, authorizer: Authorizer, keys: Iterable[Key]) -> None:
+    def __init__(self, authorizer: Authorizer, keys: Iterable[Key], asked: list[str]) -> None:
+        self._asked = asked
         self._authorizer = authorizer.authorizer if isinstance(authorizer, Recorded) else authorizer
         self._keys = tuple(keys)
         self._known: dict[str, Visibility] = {}
 
     async def for_user(self, user: User) -> Visibility:
+        self._asked.append(user.name)
         if user.name not in self._known:
             keys = [each for each in self._keys if await self._may_get(user, each)]
             self._known[user.name] = _Fixed(VisibleObjects(keys=frozenset(keys)))
@@ -112,7 +114,8 @@ class _Fixed:
 class ExplainWorld:
     """`tenants` by key with their specs; their statuses are those that the controllers would write, with the
     `conditions` of each. Where statuses lag, the controllers wrote them when Tenants had the specs of `told`: one that
-    is not in it had no domain and no Gateway yet. Tenants without an age in `created` are the oldest."""
+    is not in it had no domain and no Gateway yet. Tenants without an age in `created` are the oldest.
+    `asked` has a name for each time that the visibility in lists was asked for."""
 
     tenants: Mapping[Key, Mapping[str, Any]]
     objects: Sequence[Stored] = ()
@@ -123,6 +126,7 @@ class ExplainWorld:
     before: CallHook | None = None
     told: Mapping[Key, Mapping[str, Any]] | None = None
     created: Mapping[Key, str] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
 
     def tenants_with_status(self) -> Sequence[Object]:
         return self._objects()[1]
@@ -169,7 +173,7 @@ class ExplainWorld:
             tree=tree,
             tenants=cache,
             hosts=hosts,
-            visibility=_VisibleByGet(self.authorizer, self.tenants),
+            visibility=_VisibleByGet(self.authorizer, self.tenants, self.asked),
             gateway_name="cozystack",
             may_set_host=lambda one: self.may_set_host or "system:masters" in one.groups,
         )

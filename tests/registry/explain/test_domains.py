@@ -106,3 +106,13 @@ async def test_a_namespace_of_several_tenants_is_told_by_those_that_the_asker_ma
         answers.append(await world.explain("namespace/tenant-alice-dev"))
     assert answers[0] == answers[1]
     assert b"tenant-alice/dev" in answers[0]
+
+
+async def test_what_lists_show_is_asked_for_whether_or_not_a_hidden_tenant_has_the_domain() -> None:
+    """Where reviews decide about lists, an answer takes seconds, which the asker sees."""
+    counts = []
+    for tenants in (_TENANTS, {**_TENANTS, _ONE: {"host": _SHARED}}):
+        world = ExplainWorld(tenants, authorizer=_OF_ALICE)
+        await world.explain(f"host/x.{_SHARED}")
+        counts.append(len(world.asked))
+    assert counts == [1, 1]

@@ -81,6 +81,18 @@ def test_flags_values_and_names_are_completed(words: list[str], expected: list[s
     assert (list(found.words), found.directive) == (expected, 4)
 
 
+class _Hostile(_Kubectl):
+    """A HelmRelease that nobody admitted may give a tenant any domain."""
+
+    def readable_items(self, path: str, query: Mapping[str, str] | None = None) -> Sequence[Object] | None:
+        hostile = {"metadata": _TENANTS[1]["metadata"], "status": {"host": {"value": "a\x1b[2J\n$(id)\n:0"}}}
+        return [*_TENANTS[:1], hostile]
+
+
+def test_a_word_that_could_control_the_terminal_is_not_completed() -> None:
+    assert completion(["explain", "host", ""], _Hostile).words == ["root.example.org"]
+
+
 @pytest.mark.parametrize("words", [["diff", "alice", "-f", ""], ["tree", "--kubeconfig", "x"]])
 def test_a_file_is_completed_by_the_shell(words: list[str]) -> None:
     assert completion(words, _Kubectl) == ((), 0)
