@@ -52,7 +52,7 @@ _VERBS: Mapping[str, tuple[type, _VerbHandler]] = {
     "deletecollection": (rest.CollectionDeleter, delete_collection),
 }
 _ON_COLLECTIONS = {"list", "watch", "create", "deletecollection"}
-# A GET of a named object may also be a watch (WIRE-F28).
+# A named object is watched below the prefix `watch` (WIRE-F28).
 _ON_OBJECTS = {"get", "watch", "update", "patch", "delete"}
 _METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE"}
 
@@ -83,7 +83,7 @@ class Endpoint:
         verb = info.verb
         subresource = bool(self.scope.subresource)
         allowed = _ON_COLLECTIONS if info.collection_path else _ON_OBJECTS | ({"create"} if subresource else set())
-        if verb not in allowed:
+        if verb not in allowed or (verb == "watch" and info.method != "GET"):
             return None
         all_namespaces = self.scope.resource.namespaced and not info.namespace
         if all_namespaces and verb in ("create", "deletecollection"):

@@ -171,10 +171,14 @@ def parse_request_info(method: str, raw_path: str, query: Query) -> RequestInfo:
 
 
 def _verb(method: str, query: Query, *, collection: bool, prefix_watch: bool) -> str:
-    verb = _VERBS.get(method, method.lower())
-    if verb == "get" and (prefix_watch or query.flag("watch")):
+    """As k8s.io/apiserver's requestinfo.go has it: the prefix is a verb of its own, whatever the method, and the
+    parameter makes a watch only of a list. The GET of a named object stays one."""
+    if prefix_watch:
         return "watch"
-    return _COLLECTION_VERBS.get(verb, verb) if collection else verb
+    verb = _VERBS.get(method, method.lower())
+    if not collection:
+        return verb
+    return "watch" if verb == "get" and query.flag("watch") else _COLLECTION_VERBS.get(verb, verb)
 
 
 def _decoded(raw_path: str) -> str:

@@ -45,7 +45,12 @@ async def test_a_watch_sends_every_change(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/namespaces/a/things/x?watch=1", "/watch/namespaces/a/things/x", "/watch/namespaces/a/things/x?x=1"]
+    "path",
+    [
+        "/namespaces/a/things?watch=1&fieldSelector=metadata.name%3Dx",
+        "/watch/namespaces/a/things/x",
+        "/watch/namespaces/a/things/x?x=1",
+    ],
 )
 async def test_one_object_can_be_watched(server: Server, path: str) -> None:
     server.cache.apply("ADDED", cached("x", 11))

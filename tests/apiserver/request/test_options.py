@@ -26,7 +26,7 @@ from apiserver.request.options import (
 from apiserver.request.request_info import Query, RequestInfo, parse_request_info
 
 COLLECTION = parse_request_info("GET", "/apis/g/v1/namespaces/a/things", Query())
-THING = parse_request_info("GET", "/apis/g/v1/namespaces/a/things/x", Query("watch=1"))
+THING = parse_request_info("GET", "/apis/g/v1/watch/namespaces/a/things/x", Query())
 NAMED_X = FieldSelector((Requirement(NAME, "In", ("x",)),))
 LIST_INVALID = 'ListOptions.meta.k8s.io "" is invalid: '
 

@@ -39,12 +39,29 @@ TENANTS = "/apis/apps.example.org/v1/namespaces/a/things"
         pytest.param("GET", f"{TENANTS}?watch", {"verb": "watch"}, id="an empty watch parameter is true"),
         pytest.param("GET", f"{TENANTS}?watch=0", {"verb": "list"}, id="watch=0 is a list"),
         pytest.param("GET", f"{TENANTS}?watch=False", {"verb": "list"}, id="watch=False is a list"),
-        pytest.param("GET", f"{TENANTS}/x?watch=1", {"verb": "watch", "name": "x"}, id="the watch of one object"),
+        pytest.param("GET", f"{TENANTS}/x?watch=1", {"verb": "get", "name": "x"}, id="watch=1 with a name is a get"),
+        pytest.param("GET", f"{TENANTS}/x/status?watch=1", {"verb": "get"}, id="watch=1 with a subresource is a get"),
+        pytest.param("DELETE", f"{TENANTS}?watch=1", {"verb": "deletecollection"}, id="only a list becomes a watch"),
+        pytest.param(
+            "GET",
+            f"{TENANTS}?watch=1&fieldSelector=metadata.name%3Dx",
+            {"verb": "watch", "name": "x", "collection_path": True},
+            id="a watch of one name",
+        ),
         pytest.param(
             "GET",
             "/apis/g/v1/watch/namespaces/a/things",
             {"verb": "watch", "namespace": "a", "resource": "things"},
             id="the deprecated watch prefix",
+        ),
+        pytest.param(
+            "GET",
+            "/apis/g/v1/watch/namespaces/a/things/x?watch=0",
+            {"verb": "watch", "name": "x"},
+            id="the deprecated watch of one object",
+        ),
+        pytest.param(
+            "PUT", "/apis/g/v1/watch/namespaces/a/things/x", {"verb": "watch"}, id="the watch prefix with any method"
         ),
         pytest.param(
             "GET", f"{TENANTS}?fieldSelector=metadata.name%3Dx", {"verb": "list", "name": "x"}, id="a list of one name"

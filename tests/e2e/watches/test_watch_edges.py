@@ -73,7 +73,7 @@ def test_a_watch_may_start_before_the_object_exists(cluster: E2eCluster, tenants
     collection = {"watch": "true", "fieldSelector": f"metadata.name={name}", "resourceVersion": start}
     with (
         client.stream(tenants_path(ROOT), query=collection) as by_field,
-        client.stream(tenants_path(ROOT, name), query={"watch": "1", "resourceVersion": start}) as by_name,
+        client.stream(_watch_path(name), query={"resourceVersion": start}) as by_name,
     ):
         tenants.create()
         client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
@@ -87,10 +87,38 @@ def test_a_watch_may_start_before_the_object_exists(cluster: E2eCluster, tenants
 def test_the_deprecated_watch_path_serves_the_same_stream(cluster: E2eCluster, tenants: Tenants) -> None:
     name, client = tenants.new_name(), cluster.client()
     start = version_of(client.get(tenants_path(ROOT)).expect(200))
-    path = tenants_path(ROOT, name).replace("/v1alpha1/", "/v1alpha1/watch/")
-    with client.stream(path, query={"resourceVersion": start}) as frames:
+    with client.stream(_watch_path(name), query={"resourceVersion": start}) as frames:
         client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
         assert next(frames)["object"]["metadata"]["name"] == name
+
+
+@pytest.mark.parametrize("query", ["watch=1", "watch=true&resourceVersion=1", "watch"])
+def test_the_get_of_one_object_is_no_watch_whatever_its_query_says(
+    cluster: E2eCluster, tenants: Tenants, query: str
+) -> None:
+    """A ConfigMap shows what kube-apiserver answers on one cluster, our embedded one on the other."""
+    name = tenants.create()["metadata"]["name"]
+    client, direct = cluster.client(), cluster.direct_client()
+    configmap = f"/api/v1/namespaces/{ROOT}/configmaps/{name}"
+    client.request("POST", configmap.rpartition("/")[0], {"metadata": {"name": name}}).expect(201)
+    for asked, path in ((client, configmap), (client, tenants_path(ROOT, name)), (direct, tenants_path(ROOT, name))):
+        got = asked.get(f"{path}?{query}").expect(200)
+        assert got["metadata"]["name"] == name, (path, got)
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "POST"])
+def test_nothing_is_written_below_the_deprecated_watch_path(cluster: E2eCluster, tenants: Tenants, method: str) -> None:
+    name = tenants.create()["metadata"]["name"]
+    configmap = f"/api/v1/watch/namespaces/{ROOT}/configmaps/{name}"
+    client, direct = cluster.client(), cluster.direct_client()
+    for asked, path in ((client, configmap), (client, _watch_path(name)), (direct, _watch_path(name))):
+        answer = asked.request(method, path, {"metadata": {"name": name}})
+        assert answer.status == 405, (path, answer.content)
+    assert "deletionTimestamp" not in tenants.get(name)["metadata"]
+
+
+def _watch_path(name: str) -> str:
+    return tenants_path(ROOT, name).replace("/v1alpha1/", "/v1alpha1/watch/")
 
 
 def test_kubectl_watches_from_the_resource_version_of_its_table(
