@@ -26,6 +26,7 @@ from apiserver.tls.file_reload import follow_file
 from apiserver.tls.server_context import ServerTls
 from registry.cluster.interface import SUBJECT_ACCESS_REVIEWS_PATH, TOKEN_REVIEWS_PATH
 from registry.cluster.upstream import UpstreamClient
+from registry.visibility.visible_objects import NamedObjects
 from tenant_apiserver import __version__, log_format
 from tenant_apiserver.certificates.delegated_authentication import ClusterAuthenticationInfo, DelegatedAuthentication
 from tenant_apiserver.certificates.local_pki import LocalPki, PkiUnusable
@@ -65,6 +66,7 @@ from tenant_apiserver.proxy.own_rights import (
 )
 from tenant_apiserver.proxy.selected_lists import SelectedLists
 from tenant_apiserver.proxy.socket_token import SocketTokenAuthenticator
+from tenant_apiserver.proxy.watch_rights import WatchRights
 from tenant_apiserver.state_metrics import export_state
 from tenant_apiserver.wiring.visibility import RbacSources, rbac_sources
 
@@ -235,9 +237,9 @@ class _ProxyServer:
         answers = MergedAnswers(self._upstream, self._refusals, rbac.history, shutdown=shutdown)
         config, most = self._options.config, self._options.max_namespaces
         return (
-            NamespacedLists(answers, rbac, config.namespaced_kinds, max_namespaces=most),
+            NamespacedLists(answers, WatchRights(rbac), config.namespaced_kinds, max_namespaces=most),
             SelectedLists(self._upstream, config.selected, shutdown=shutdown),
-            NamedLists(answers, rbac, config.cluster_kinds),
+            NamedLists(answers, WatchRights(rbac, NamedObjects.OBJECTS), config.cluster_kinds),
         )
 
     def _client_ca_tasks(self) -> dict[str, Task]:

@@ -12,19 +12,19 @@ from apiserver.meta.resource import GroupResource
 from apiserver.request.context import Handler, RequestContext, User
 from apiserver.request.request_info import RequestInfo
 from apiserver.storage.visibility import Visibility, VisibleObjects
-from registry.visibility.visible_objects import NamedObjects, VisibilityCriterion
 from tenant_apiserver.proxy.merged.answers import MergedAnswers
 from tenant_apiserver.proxy.merged.part import CollectionPart, name_part
-from tenant_apiserver.wiring.visibility import RbacSources
+from tenant_apiserver.proxy.watch_rights import WatchRights
 
 
 class NamedLists:
     """An OwnKind of the `kinds`. A list has the objects that the caller may `get`, a watch those that he may
-    `watch`."""
+    `list` and `watch`."""
 
-    def __init__(self, answers: MergedAnswers, rbac: RbacSources, kinds: Collection[GroupResource]) -> None:
+    def __init__(self, answers: MergedAnswers, rights: WatchRights, kinds: Collection[GroupResource]) -> None:
+        """`rights` are those by names."""
         self._answers = answers
-        self._partitions = {kind: _Names(rbac, kind) for kind in kinds}
+        self._partitions = {kind: _Names(rights, kind) for kind in kinds}
 
     async def handler(self, context: RequestContext) -> Handler | None:
         """None also for a caller without names. One who may get all objects and list none gets the cluster's 403: their
@@ -37,17 +37,12 @@ class NamedLists:
 
 
 class _Names:
-    """A Partition: the names of a kind's objects that the caller may get, or watch."""
+    """A Partition: the names of a kind's objects that the caller may get, or list and watch."""
 
     max_parts = sys.maxsize
 
-    def __init__(self, rbac: RbacSources, kind: GroupResource) -> None:
-        self._by_verb = {
-            verb: rbac.new_source(
-                [VisibilityCriterion(kind.group, kind.resource, NamedObjects.OBJECTS, verb=right)], margin_seconds=0.0
-            )
-            for verb, right in (("list", "get"), ("watch", "watch"))
-        }
+    def __init__(self, rights: WatchRights, kind: GroupResource) -> None:
+        self._by_verb = {"list": rights.to("get", kind), "watch": rights.to_follow(kind)}
 
     async def visibility(self, user: User, info: RequestInfo) -> Visibility:
         return await self._by_verb[info.verb].for_user(user)

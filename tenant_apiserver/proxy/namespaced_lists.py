@@ -10,10 +10,9 @@ from apiserver.meta.resource import GroupResource
 from apiserver.request.context import Handler, RequestContext, User
 from apiserver.request.request_info import RequestInfo
 from apiserver.storage.visibility import Visibility, VisibleObjects
-from registry.visibility.visible_objects import VisibilityCriterion
 from tenant_apiserver.proxy.merged.answers import MergedAnswers
 from tenant_apiserver.proxy.merged.part import CollectionPart, namespace_part
-from tenant_apiserver.wiring.visibility import RbacSources
+from tenant_apiserver.proxy.watch_rights import WatchRights
 
 
 class NamespacedLists:
@@ -21,10 +20,10 @@ class NamespacedLists:
     request, and a stream of each watch."""
 
     def __init__(
-        self, answers: MergedAnswers, rbac: RbacSources, kinds: Collection[GroupResource], *, max_namespaces: int
+        self, answers: MergedAnswers, rights: WatchRights, kinds: Collection[GroupResource], *, max_namespaces: int
     ) -> None:
         self._answers = answers
-        self._partitions = {kind: _Namespaces(rbac, kind, max_namespaces) for kind in kinds}
+        self._partitions = {kind: _Namespaces(rights, kind, max_namespaces) for kind in kinds}
 
     async def handler(self, context: RequestContext) -> Handler | None:
         """Raises Forbidden for a caller with too many namespaces."""
@@ -42,15 +41,11 @@ class NamespacedLists:
 
 
 class _Namespaces:
-    """A Partition: the namespaces in which the caller may list all objects of a kind, or watch them."""
+    """A Partition: the namespaces in which the caller may list all objects of a kind, or list and watch them."""
 
-    def __init__(self, rbac: RbacSources, kind: GroupResource, max_parts: int) -> None:
+    def __init__(self, rights: WatchRights, kind: GroupResource, max_parts: int) -> None:
         self.max_parts = max_parts
-        self._by_verb = {
-            # the answers know since when a client has had what it has
-            verb: rbac.new_source([VisibilityCriterion(kind.group, kind.resource, verb=verb)], margin_seconds=0.0)
-            for verb in ("list", "watch")
-        }
+        self._by_verb = {"list": rights.to("list", kind), "watch": rights.to_follow(kind)}
 
     async def visibility(self, user: User, info: RequestInfo) -> Visibility:
         return await self._by_verb[info.verb].for_user(user)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final, Protocol
@@ -25,11 +24,11 @@ from apiserver.request.request_info import RequestInfo
 from apiserver.storage.visibility import Visibility, VisibleObjects
 from registry.cluster.interface import NAMESPACES
 from registry.cluster.upstream import UpstreamClient
-from registry.rbac.role_index import Subject
 from registry.visibility.by_rbac import MARGIN_SECONDS, identity_of
 from registry.visibility.rbac_history import RbacHistory
 from tenant_apiserver.proxy.impersonation_refusal import ImpersonationRefusals
 from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
+from tenant_apiserver.proxy.merged.change_times import ChangeTimes
 from tenant_apiserver.proxy.merged.frames import form_of_list, key_of, metadata_of, uid_of
 from tenant_apiserver.proxy.merged.list_of_names import list_of_names
 from tenant_apiserver.proxy.merged.list_of_parts import ListOfParts, parse_list_query
@@ -49,7 +48,6 @@ from tenant_apiserver.proxy.shutdown import calling_at
 
 # items, whose encoding takes about a millisecond
 _MANY: Final = 100
-_CHANGES: Final = 10_000
 _TOO_OLD: Final = Expired("too old resource version: the rights at that time are not known")
 
 
@@ -196,26 +194,6 @@ class MergedAnswers:
         if found is None:
             return Start(known, possible, version)
         return Start(known, possible, min(found.version, version), found.told, found.form)
-
-
-class ChangeTimes:
-    """When the latest changes of RBAC objects have been learned, by their resourceVersions."""
-
-    def __init__(self, history: RbacHistory) -> None:
-        self._changes: deque[tuple[int, float]] = deque(maxlen=_CHANGES)
-        history.subscribe(self._on_change)
-
-    def time_after(self, version: int) -> float:
-        """The monotonic time of the first change after `version`, or now."""
-        found = time.monotonic()
-        for changed, at in reversed(self._changes):
-            if changed <= version:
-                return found
-            found = at
-        return found if len(self._changes) < _CHANGES else float("-inf")
-
-    def _on_change(self, subjects: frozenset[Subject], rv: int, namespace: str | None) -> None:
-        self._changes.append((rv, time.monotonic()))
 
 
 async def _stream(context: RequestContext, merged: WatchOfParts, content_type: str) -> web.StreamResponse:

@@ -56,6 +56,21 @@ def test_a_watch_follows_writes_grants_and_revocations(
                 break
 
 
+def test_a_namespace_that_is_granted_in_two_steps_appears_in_an_open_watch(
+    cluster: E2eCluster, two: tuple[Client, str, str], access: RbacObjects, unique: str
+) -> None:
+    """The right to watch comes first, and a watch of this namespace alone works with it."""
+    client, _, other = two
+    of_other = CONFIGMAPS.replace("/v1/", f"/v1/namespaces/{other}/")
+    with open_watch(client, CONFIGMAPS) as frames:
+        grant(access, unique, other, {**READ, "verbs": ["watch"]})
+        query = {"watch": "true", "timeoutSeconds": "1"}
+        cluster.wait_until("the other can be watched", lambda: client.get(of_other, query=query).status == 200)
+        access.create_role(f"{unique}-list", other, {**READ, "verbs": ["list"]})
+        access.bind(f"{unique}-list", other, user_subject(unique), f"{unique}-list")
+        assert WatchReader(frames).wait_for_event("ADDED", "hidden")["metadata"]["namespace"] == other
+
+
 def test_a_watch_whose_user_is_granted_the_kind_cluster_wide_ends_with_410(
     two: tuple[Client, str, str], access: RbacObjects, unique: str
 ) -> None:
