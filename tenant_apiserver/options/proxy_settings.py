@@ -37,6 +37,15 @@ class ProxySettings:
     selected: tuple[SelectedKind, ...] = ()
     persistent_volumes_by_claim: bool = False
 
+    @property
+    def answered_kinds(self) -> frozenset[GroupResource]:
+        """All kinds of which users may get a part of the list. Namespaces always are one."""
+        selected = (each.kind for each in self.selected)
+        volumes = [GroupResource("", "persistentvolumes")] if self.persistent_volumes_by_claim else []
+        return frozenset(
+            {GroupResource("", "namespaces"), *volumes, *self.namespaced_kinds, *self.cluster_kinds, *selected}
+        )
+
 
 def load_proxy_settings(path: Path | None) -> ProxySettings:
     """The settings of a file, or the defaults without one. Raises ValueError with one line that does not name the file:

@@ -44,6 +44,7 @@ class ProxyParts:
     authorizer: Authorizer
     own_account: Callable[[], str]
     own_answer: OwnAnswer
+    expired: OwnAnswer
     refusals: ImpersonationRefusals
     audit: AuditSink | None
     is_served: Callable[[str, str, str], bool] = lambda group, version, resource: False
@@ -82,7 +83,14 @@ def proxy_application(parts: ProxyParts, options: ProxyOptions) -> web.Applicati
             connection=connection_of,
         ),
     ]
-    forwarder = Forwarder(parts.upstream, parts.own_answer, parts.refusals, known=known, shutdown=stages.shutdown)
+    forwarder = Forwarder(
+        parts.upstream,
+        parts.own_answer,
+        parts.refusals,
+        expired=parts.expired,
+        known=known,
+        shutdown=stages.shutdown,
+    )
     return route_everything(compose(filters, forwarder))
 
 

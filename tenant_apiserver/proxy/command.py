@@ -51,6 +51,8 @@ from tenant_apiserver.proxy.client_ca import ClusterClientCa
 from tenant_apiserver.proxy.configured_kinds import ConfiguredKinds
 from tenant_apiserver.proxy.impersonation_refusal import ImpersonationRefusals
 from tenant_apiserver.proxy.merged.answers import MergedAnswers
+from tenant_apiserver.proxy.merged.watch_rights import WatchRights
+from tenant_apiserver.proxy.merged.widened_watches import WidenedWatches
 from tenant_apiserver.proxy.named_lists import NamedLists
 from tenant_apiserver.proxy.namespace_lists import NamespaceLists
 from tenant_apiserver.proxy.namespaced_lists import NamespacedLists
@@ -66,7 +68,6 @@ from tenant_apiserver.proxy.own_rights import (
 )
 from tenant_apiserver.proxy.selected_lists import SelectedLists
 from tenant_apiserver.proxy.socket_token import SocketTokenAuthenticator
-from tenant_apiserver.proxy.watch_rights import WatchRights
 from tenant_apiserver.state_metrics import export_state
 from tenant_apiserver.wiring.visibility import RbacSources, rbac_sources
 
@@ -130,7 +131,10 @@ class _ProxyServer:
             else None
         )
         by_index: Sequence[OwnKind] = (self._namespaces, *([self._volumes] if self._volumes else []))
-        self._own_kinds = OwnKinds((*by_index, *self._merged_kinds(rbac)))
+        answers = MergedAnswers(upstream, self._refusals, rbac.history, shutdown=process.stages.shutdown)
+        watched = WatchRights(rbac)
+        self._own_kinds = OwnKinds((*by_index, *self._merged_kinds(answers, watched, rbac)))
+        self._widened = WidenedWatches(answers, watched, options.config.answered_kinds, synced=rbac.synced)
 
     async def run(self) -> None:
         """Raises CannotListen, PkiUnusable, and OSError or ValueError for unusable files."""
@@ -191,6 +195,7 @@ class _ProxyServer:
             authorizer=self._reviews,
             own_account=lambda: self._account.name,
             own_answer=self._own_kinds.handler,
+            expired=self._widened.handler,
             refusals=self._refusals,
             audit=audit.write if audit else None,
             is_served=self._kinds.is_served,
@@ -232,13 +237,11 @@ class _ProxyServer:
         )
         return telling_refusal(counted, what, self._rights.refused)
 
-    def _merged_kinds(self, rbac: RbacSources) -> Sequence[OwnKind]:
-        shutdown = self._process.stages.shutdown
-        answers = MergedAnswers(self._upstream, self._refusals, rbac.history, shutdown=shutdown)
+    def _merged_kinds(self, answers: MergedAnswers, rights: WatchRights, rbac: RbacSources) -> Sequence[OwnKind]:
         config, most = self._options.config, self._options.max_namespaces
         return (
-            NamespacedLists(answers, WatchRights(rbac), config.namespaced_kinds, max_namespaces=most),
-            SelectedLists(self._upstream, config.selected, shutdown=shutdown),
+            NamespacedLists(answers, rights, config.namespaced_kinds, max_namespaces=most),
+            SelectedLists(self._upstream, config.selected, shutdown=self._process.stages.shutdown),
             NamedLists(answers, WatchRights(rbac, NamedObjects.OBJECTS), config.cluster_kinds),
         )
 

@@ -26,12 +26,14 @@ _BODILESS: Final = frozenset({"GET", "HEAD"})
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
 
 OwnAnswer = Callable[[RequestContext], Awaitable[Handler | None]]
-"""Returns the handler of a request that the cluster has refused with a 403, None if the refusal stands."""
+"""Returns the handler of a request that the cluster has refused with a 403, None if the refusal stands; or that of one
+that the cluster is not asked for."""
 
 
 class Forwarder:
-    """The handler of every request. The cluster is always asked first, as the caller: what it allows is relayed
-    untouched. A LIST or WATCH that it refuses is answered by the handler that `own_answer` returns."""
+    """The handler of every request. The cluster is asked first, as the caller: what it allows is relayed untouched. A
+    LIST or WATCH that it refuses is answered by the handler that `own_answer` returns. Only requests for which
+    `expired` has a handler, which tells their clients to list again, it is not asked for."""
 
     def __init__(
         self,
@@ -39,6 +41,7 @@ class Forwarder:
         own_answer: OwnAnswer,
         refusals: ImpersonationRefusals,
         *,
+        expired: OwnAnswer,
         known: KnownResources,
         shutdown: asyncio.Event,
     ) -> None:
@@ -46,6 +49,7 @@ class Forwarder:
         self._upstream = upstream
         self._own_answer = own_answer
         self._refusals = refusals
+        self._expired = expired
         self._known = known
         self._shutdown = shutdown
 
@@ -60,6 +64,8 @@ class Forwarder:
             switched = await switch_protocols(context, self._upstream, self._refusals, target, headers)
             self._known.learn(context.info, switched.status)
             return switched
+        if (expired := await self._expired(context)) is not None:
+            return await expired(context)
         if context.http.method in _BODILESS and not context.http.body_exists:
             return await self._forward(context, target, headers, body=None, attempts=2)
         return await self._forward(context, target, headers, body=context.http.content.iter_any(), attempts=1)

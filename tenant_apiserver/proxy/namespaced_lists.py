@@ -12,7 +12,7 @@ from apiserver.request.request_info import RequestInfo
 from apiserver.storage.visibility import Visibility, VisibleObjects
 from tenant_apiserver.proxy.merged.answers import MergedAnswers
 from tenant_apiserver.proxy.merged.part import CollectionPart, namespace_part
-from tenant_apiserver.proxy.watch_rights import WatchRights
+from tenant_apiserver.proxy.merged.watch_rights import WatchRights
 
 
 class NamespacedLists:

@@ -28,14 +28,19 @@ class OwnKinds:
 
     async def handler(self, context: RequestContext) -> Handler | None:
         """As OwnKind has it. Single objects, writes and subresources are RBAC's alone."""
-        info = context.info
-        is_collection = info.is_resource and info.collection_path and not info.subresource and not info.namespace
-        # paths are built of the parsed parts: a version is no way out of them
-        if not is_collection or not _VERSION.fullmatch(info.version):
-            return None
-        if info.verb not in ("list", "watch") or context.http.method != "GET":
+        if not is_whole_collection(context):
             return None
         for kind in self._kinds:
             if handler := await kind.handler(context):
                 return handler
         return None
+
+
+def is_whole_collection(context: RequestContext) -> bool:
+    """True for a LIST or WATCH of all objects of a kind. Paths are built of the parsed parts: a version is no way out
+    of them."""
+    info = context.info
+    is_collection = info.is_resource and info.collection_path and not info.subresource and not info.namespace
+    if not is_collection or not _VERSION.fullmatch(info.version):
+        return False
+    return info.verb in ("list", "watch") and context.http.method == "GET"

@@ -12,10 +12,10 @@ from aiohttp import HttpVersion11, web
 
 from apiserver.authorization.authorizer import AccessDenied, request_attributes
 from apiserver.encoding.encoded_object import to_json
-from apiserver.encoding.negotiation import JSON, YAML
+from apiserver.encoding.negotiation import JSON, YAML, negotiate
 from apiserver.endpoints.handlers.watch_frames import error_frame
 from apiserver.endpoints.responsewriters import json_response
-from apiserver.meta.errors import Expired
+from apiserver.meta.errors import Expired, StatusError
 from apiserver.meta.resource import Object
 from apiserver.request.context import RequestContext, User
 from apiserver.request.options import check_list_query
@@ -36,6 +36,7 @@ from tenant_apiserver.proxy.merged.part import CollectionPart
 from tenant_apiserver.proxy.merged.positions import Client, Position, Positions, client_of
 from tenant_apiserver.proxy.merged.told_objects import ToldObjects
 from tenant_apiserver.proxy.merged.watch_of_parts import (
+    EVERYTHING,
     GONE,
     NOTHING,
     Start,
@@ -166,6 +167,29 @@ class MergedAnswers:
         finally:
             unsubscribe()
             await merged.close()
+
+    def has_less(self, context: RequestContext, rights: Visibility) -> bool:
+        """True for a watch that goes on from a version at which its client had not all that `rights` show now, and they
+        show everything. False if that is not known, and for clients that cannot read these answers."""
+        try:
+            query, version = parse_watch_query(context.query), parse_resource_version(context.query)
+            media = negotiate(context.http.headers.get("Accept", ""), watch=True)
+        except StatusError:
+            return False
+        if not query.is_resumed or not version:
+            return False
+        found = self._positions.find(_client(context, media.transform), query.version)
+        if found is not None:
+            change = rights.change_since(max(version, self._history.first_rv), (found.time, found.time))
+            return change is None or change.always.namespaces is not None
+        # no margin: the list of the cluster by which a client has learned of its new right would be too old as well
+        change = rights.change_since(version, (self._changes.time_after(version), time.monotonic()))
+        return change is not None and change.always.namespaces is not None
+
+    async def everything_expired(self, context: RequestContext) -> web.StreamResponse:
+        """The answer to such a watch."""
+        media = negotiate(context.http.headers.get("Accept", ""), watch=True)
+        return await _failed(context, EVERYTHING, media.content_type)
 
     def _start(
         self,

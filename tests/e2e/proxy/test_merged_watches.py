@@ -84,6 +84,30 @@ def test_a_watch_whose_user_is_granted_the_kind_cluster_wide_ends_with_410(
     assert (frame["type"], frame["object"]["code"]) == ("ERROR", 410)
 
 
+@pytest.mark.parametrize("listed", ["for=test", ""], ids=["at any replica", "at the one that knows the client"])
+def test_a_watch_that_goes_on_after_the_kind_was_granted_cluster_wide_gets_410(
+    cluster: E2eCluster, two: tuple[Client, str, str], access: RbacObjects, unique: str, listed: str
+) -> None:
+    """The watch has ended by itself before the grant. The cluster would answer the next one, without the objects that
+    were hidden. `listed` is the selector of the list, of which the watch is not a continuation."""
+    client, _, _ = two
+    version = client.get(CONFIGMAPS, query={"labelSelector": listed}).expect(200)["metadata"]["resourceVersion"]
+    query = {"watch": "true", "resourceVersion": version}
+    with client.stream(CONFIGMAPS, query={**query, "timeoutSeconds": "1"}) as frames:
+        assert [frame["type"] for frame in frames if frame["type"] == "ERROR"] == []
+    access.create("clusterroles", {"metadata": {"name": f"{unique}:all"}, "rules": [READ]})
+    access.bind(f"{unique}:all", "", user_subject(unique), f"{unique}:all")
+    cluster.wait_until_allowed(unique, "", verb="watch", group="", resource="configmaps")
+    cluster.wait_until("all are listed", lambda: "hidden" in {name for _, name in keys(client) or ()})
+    for path in (CONFIGMAPS, CONFIGMAPS.replace("/v1/", "/v1/watch/")):
+        with client.stream(path, query=query) as frames:
+            [frame] = frames
+        assert (frame["type"], frame["object"]["code"]) == ("ERROR", 410)
+    fresh = client.get(CONFIGMAPS).expect(200)["metadata"]["resourceVersion"]
+    with client.stream(CONFIGMAPS, query={**query, "resourceVersion": fresh, "timeoutSeconds": "1"}) as frames:
+        assert [frame["type"] for frame in frames if frame["type"] == "ERROR"] == []
+
+
 def test_objects_that_were_listed_before_the_watch_are_deleted_by_a_revocation(
     two: tuple[Client, str, str], access: RbacObjects, unique: str
 ) -> None:

@@ -113,6 +113,23 @@ def test_who_may_list_all_gets_the_bytes_of_the_cluster(
     assert len(through.json()["items"]) == 2
 
 
+def test_a_watch_that_goes_on_after_all_namespaces_were_granted_gets_410(
+    cluster: E2eCluster, proxy: TenantProxy, tenants: Tenants, access: RbacObjects, unique: str
+) -> None:
+    """The cluster would answer it, without the namespaces that were hidden."""
+    access.bind(unique, tenants.create_with_namespace(), user_subject(unique))
+    client = proxy.client(unique)
+    cluster.wait_until("the list is answered", lambda: client.get(NAMESPACES).status == 200)
+    version = client.get(NAMESPACES).expect(200)["metadata"]["resourceVersion"]
+    rule = {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"]}
+    access.create("clusterroles", {"metadata": {"name": f"test:{unique}"}, "rules": [rule]})
+    access.bind(f"{unique}-all", "", user_subject(unique), f"test:{unique}")
+    cluster.wait_until("all are listed", lambda: "default" in (_names_or_none(client.get(NAMESPACES)) or ()))
+    with client.stream(NAMESPACES, query={"watch": "true", "resourceVersion": version}) as frames:
+        [frame] = frames
+    assert (frame["type"], frame["object"]["code"]) == ("ERROR", 410)
+
+
 @pytest.mark.parametrize("method", ["DELETE", "POST", "PATCH"])
 def test_no_write_is_answered_by_the_proxy(
     cluster: E2eCluster, proxy: TenantProxy, tenants: Tenants, access: RbacObjects, unique: str, method: str

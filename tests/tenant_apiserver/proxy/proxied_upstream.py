@@ -217,6 +217,7 @@ async def proxied_upstream(
         ),
         own_account=lambda: own_account,
         own_answer=own_answer,
+        expired=_no_answer,
         refusals=ImpersonationRefusals(lambda: own_account, refused.append),
         audit=None,
     )

@@ -22,8 +22,8 @@ from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
 from tenant_apiserver.proxy.merged.part import CollectionPart
 from tenant_apiserver.proxy.merged.told_objects import ToldObjects
 from tenant_apiserver.proxy.merged.watch_of_parts import Start, WatchOfParts, WatchQuery
+from tenant_apiserver.proxy.merged.watch_rights import WatchRights
 from tenant_apiserver.proxy.namespaced_lists import NamespacedLists
-from tenant_apiserver.proxy.watch_rights import WatchRights
 from tenant_apiserver.wiring.visibility import RbacSources
 from tests.apiserver.endpoints.request_contexts import make_context
 from tests.virtual_time import virtual
