@@ -9,6 +9,12 @@ from typing import Any
 import orjson
 import yaml
 
+from apiserver.json import deep as deepjson
+
+# of the representer, which calls itself for each level, and of a RawJson
+_TOO_DEEP = (RecursionError, yaml.representer.RepresenterError)
+_IN_ONE_LINE = bytes.maketrans(b"\r\n\t", b"   ")
+
 
 @dataclass(frozen=True, slots=True)
 class ListFormat:
@@ -21,13 +27,16 @@ class ListFormat:
 
 
 def indented(body: bytes) -> bytes:
-    """JSON with an indentation of two spaces."""
-    return orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2)
+    """JSON with an indentation of two spaces, of which values that nest by more than 254 levels have none."""
+    try:
+        return orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2)
+    except (TypeError, ValueError):
+        return body
 
 
 def to_yaml(body: bytes) -> bytes:
     """JSON as YAML with sorted keys, as sigs.k8s.io/yaml writes it."""
-    return _dump(orjson.loads(body))
+    return _dump(deepjson.loads(body))
 
 
 def indented_list(head: bytes) -> ListFormat:
@@ -38,7 +47,7 @@ def indented_list(head: bytes) -> ListFormat:
 
 def yaml_list(head: bytes) -> ListFormat:
     """`head` is the JSON of a list before its first item; the items are its last field."""
-    document: dict[str, Any] = orjson.loads(head + b"]}")
+    document: dict[str, Any] = deepjson.loads(head + b"]}")
     items = list(document)[-1]
     before = {key: value for key, value in document.items() if key < items}
     after = {key: value for key, value in document.items() if key > items}
@@ -51,11 +60,41 @@ def _indented_items(items: Sequence[bytes]) -> bytes:
 
 def _yaml_items(items: Sequence[bytes]) -> bytes:
     # YAML does not indent the items of a list that is a field
-    return b"".join(_dump([orjson.loads(item)]) for item in items)
+    return b"".join(_dump([deepjson.loads(item)]) for item in items)
 
 
 def _dump(value: dict[str, Any] | list[Any]) -> bytes:
     if not value:
         return b""
+    try:
+        return _block(value)
+    except _TOO_DEEP:
+        pass
+    if isinstance(value, dict):
+        return b"".join(_field(value, key) for key in sorted(value))
+    return b"".join(map(_item, value))
+
+
+def _block(value: dict[str, Any] | list[Any]) -> bytes:
     text = yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True, default_flow_style=False)
     return text.encode()
+
+
+def _field(value: dict[str, Any], key: str) -> bytes:
+    try:
+        return _block({key: value[key]})
+    except _TOO_DEEP:
+        return _block({key: None}).removesuffix(b"null\n") + _flow(value[key])
+
+
+def _item(value: Any) -> bytes:
+    try:
+        return _block([value])
+    except _TOO_DEEP:
+        return b"- " + _flow(value)
+
+
+def _flow(value: Any) -> bytes:
+    """A value that nests too deeply for PyYAML, by about 300 levels, as JSON, which is YAML, too. As a block its
+    indentation alone would be the square of its levels. In one line: indentation has no meaning of its own then."""
+    return deepjson.dumps(value).translate(_IN_ONE_LINE) + b"\n"

@@ -7,6 +7,7 @@ that the client never got. And since it was told, the caller may have been grant
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Final, NamedTuple
@@ -15,6 +16,8 @@ from tenant_apiserver.proxy.merged.frames import NO_FORM, Form
 from tenant_apiserver.proxy.merged.told_objects import ToldObjects, union
 
 _MAX_WEIGHT, _MAX_SHARE = 200_000, 20_000
+# positions of one client at one version: of pages, and of watches and lists that it has at once
+_MOST_AT_ONE_VERSION: Final = 64
 _DIGEST_BYTES: Final = 16
 
 
@@ -99,22 +102,28 @@ class Positions:
         positions[id(position.told)] = position
         if position.told is not None:
             self._count(share, position.told, is_new=before is None)
+        if len(positions) > _MOST_AT_ONE_VERSION:
+            self._join(key, share)
         while share.weight > self._max_share:
             self._drop(next(iter(share.keys)))
         while self._weight > self._max_weight:
             self._drop(next(iter(self._positions)))
 
     def find(self, client: Client, version: str) -> Position | None:
-        found = list(self._positions.get((client, version), {}).values())
-        if not found:
-            return None
-        told = [each.told for each in found if each.told is not None]
-        return Position(
-            min(each.time for each in found),
-            min(each.version for each in found),
-            (told[0] if len(told) == 1 else union(told)) if len(told) == len(found) else None,
-            found[-1].form,
-        )
+        found = self._positions.get((client, version))
+        return _joined(list(found.values())) if found else None
+
+    def _join(self, key: _Key, share: _Share) -> None:
+        """Makes one position of all: anybody can have any number of lists of one version, and a watch that goes on
+        would look through them. Joined, they are what it would find."""
+        positions = self._positions[key]
+        joined = _joined(list(positions.values()))
+        self._release(positions.values(), share)
+        positions.clear()
+        positions[id(joined.told)] = joined
+        self._weigh(share, 1)
+        if joined.told is not None:
+            self._count(share, joined.told, is_new=True)
 
     def _count(self, share: _Share, told: ToldObjects, *, is_new: bool) -> None:
         counted = self._counted.setdefault(id(told), _Counted(told))
@@ -130,8 +139,13 @@ class Positions:
         user = key[0].user
         positions, share = self._positions.pop(key), self._shares[user]
         del share.keys[key]
+        self._release(positions.values(), share)
+        if not share.keys:
+            del self._shares[user]
+
+    def _release(self, positions: Collection[Position], share: _Share) -> None:
         self._weigh(share, -len(positions))
-        for each in positions.values():
+        for each in positions:
             if each.told is None:
                 continue
             counted = self._counted[id(each.told)]
@@ -139,8 +153,17 @@ class Positions:
             if not counted.positions:
                 self._weigh(share, -counted.size)
                 del self._counted[id(each.told)]
-        if not share.keys:
-            del self._shares[user]
+
+
+def _joined(found: Sequence[Position]) -> Position:
+    """The position from which a watch loses nothing that a client of one of them lacks."""
+    told = [each.told for each in found if each.told is not None]
+    return Position(
+        min(each.time for each in found),
+        min(each.version for each in found),
+        (told[0] if len(told) == 1 else union(told)) if len(told) == len(found) else None,
+        found[-1].form,
+    )
 
 
 def _earlier(one: Position, other: Position) -> Position:

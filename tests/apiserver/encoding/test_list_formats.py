@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.encoding.list_formats import ListFormat, indented, indented_list, to_yaml, yaml_list
+from apiserver.serializer.yaml import decode_yaml
 
 _HEAD = b'{"kind":"ThingList","apiVersion":"g/v1","metadata":{"resourceVersion":"7"},"items":['
 _TABLE = (
@@ -47,3 +48,31 @@ def test_a_list_is_the_same_in_runs_of_any_length(
     expected = whole(head + b",".join(items) + b"]}")
     for run in (1, 2, 5):
         assert converted(form(head), items, run) == expected
+
+
+def _depth(value: Any) -> int:
+    depth = 0
+    while isinstance(value, dict):
+        value, depth = value["a"], depth + 1
+    return depth if value == [1] else -1
+
+
+@pytest.mark.parametrize("levels", [100, 250, 300, 1000, 9000])
+def test_values_of_any_depth_are_yaml(levels: int) -> None:
+    """Kubernetes has objects of ten thousand levels, and its YAML has them, too."""
+    deep = b'{"a":' * levels + b"[1]" + b"}" * levels
+    item = b'{"kind":"Thing","spec":' + deep + b',"z":"a: b"}'
+    whole, listed = to_yaml(_HEAD + item + b"]}"), converted(yaml_list(_HEAD), [b'{"b":1}', item], 1)
+    for found, position in ((whole, 0), (listed, 1)):
+        thing = decode_yaml(found.decode(), max_nesting=10_000)[0]["items"][position]
+        assert (thing["kind"], _depth(thing["spec"]), thing["z"]) == ("Thing", levels, "a: b")
+    alone = decode_yaml(to_yaml(item).decode(), max_nesting=10_000)[0]
+    assert (alone["kind"], _depth(alone["spec"])) == ("Thing", levels)
+
+
+@pytest.mark.parametrize("levels", [250, 300, 9000])
+def test_values_of_any_depth_are_indented_as_far_as_they_can_be(levels: int) -> None:
+    item = b'{"spec":' + b"[" * levels + b"1" + b"]" * levels + b"}"
+    assert b"".join(indented(item).split()) == item
+    listed = converted(indented_list(_HEAD), [b"{}", item], 1)
+    assert b"".join(listed.split()) == _HEAD + b"{}," + item + b"]}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
+from types import FrameType
 
 from tenant_apiserver.proxy.merged.positions import Client, Position, Positions, client_of
 from tenant_apiserver.proxy.merged.told_objects import ToldObjects
@@ -135,3 +137,38 @@ def test_parts_without_objects_take_no_memory() -> None:
     assert told.parts == {"b": {"b/x": "1"}}
     told.discard("b", "b/x")
     assert (told.parts, told.size) == ({}, 0)
+
+
+def test_many_lists_of_one_version_are_found_as_fast_as_one() -> None:
+    """A user can list a quiet collection any number of times: a watch that goes on would look through 20,000 positions
+    for 15 ms, in which nobody else is answered."""
+    positions = Positions()
+    for number in range(10_000):
+        told = _told(a={f"a/{number % 100}": "uid"}, b={"b/x": "uid"})
+        positions.remember(ALICE, "7", Position(10_000.0 - number, 7, told))
+        assert positions.weight <= 64 * 3 + 101
+    found = positions.find(ALICE, "7")
+    assert found == Position(1.0, 7, _told(a={f"a/{number}": "uid" for number in range(100)}, b={"b/x": "uid"}))
+    steps = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal steps
+        steps += 1
+
+    sys.setprofile(count)
+    try:
+        positions.find(ALICE, "7")
+    finally:
+        sys.setprofile(None)
+    assert steps < 1000
+
+
+def test_joined_positions_are_forgotten_as_others() -> None:
+    positions = Positions(max_weight=300)
+    for number in range(100):
+        positions.remember(ALICE, "7", Position(1.0, 7, _told(a={f"a/{number}": "uid"})))
+    positions.remember(ALICE, "7", Position(1.0, 7, None))
+    assert positions.find(ALICE, "7") == Position(1.0, 7, None)
+    positions.remember(BOB, "1", Position(1.0, 1, _many(299)))
+    assert positions.find(ALICE, "7") is None
+    assert positions.weight == 300
