@@ -44,7 +44,7 @@ def json_response(
     """`document` as JSON, indented if `indent` is set or the client is a human's: curl, wget or a browser
     (WIRE-D73)."""
     body = to_json(document)
-    pretty = indent or _is_pretty_requested(context)
+    pretty = indent or is_pretty_requested(context)
     return web.Response(
         body=indented(body) if pretty else body + b"\n", status=code, headers={**(headers or {}), "Content-Type": JSON}
     )
@@ -181,7 +181,7 @@ def _rewriter(context: RequestContext, media: MediaType) -> Callable[[bytes], by
     """The function that converts compact JSON to the requested format; None if compact JSON was requested."""
     if media.type == YAML:
         return to_yaml
-    return indented if media.pretty or _is_pretty_requested(context) else None
+    return indented if media.pretty or is_pretty_requested(context) else None
 
 
 async def _streamed(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
@@ -204,7 +204,7 @@ async def _compressed(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield compressor.flush()
 
 
-def _is_pretty_requested(context: RequestContext) -> bool:
+def is_pretty_requested(context: RequestContext) -> bool:
     pretty = context.query.get("pretty")
     if pretty:
         return pretty in _TRUE

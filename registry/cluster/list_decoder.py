@@ -22,6 +22,8 @@ _SPACE = " \t\r\n"
 # The text with which all items of a list begin: it ends with _METADATA, and has at most _MAX_BEGINNING characters.
 _METADATA = '"metadata":{'
 _MAX_BEGINNING = 200
+# of a List, and of a Table
+_ITEMS = ("items", "rows")
 
 
 class _Expected(Enum):
@@ -73,12 +75,16 @@ class ListDecoder:
 
     def metadata(self) -> Object:
         """The metadata of the List, after its last chunk. Raises MalformedStream if the List is incomplete."""
-        metadata = self._fields.get("metadata")
-        if self._expected is not _Expected.NOTHING:
-            raise MalformedStream("received a list that is truncated")
+        metadata = self.head().get("metadata")
         if not isinstance(metadata, dict) or not metadata.get("resourceVersion"):
             raise MalformedStream("received a list without a resourceVersion")
         return metadata
+
+    def head(self) -> Object:
+        """The List without its items, after its last chunk. Raises MalformedStream if it is incomplete."""
+        if self._expected is not _Expected.NOTHING:
+            raise MalformedStream("received a list that is truncated")
+        return dict(self._fields)
 
     def _step(self) -> Object | None:
         if self._expected is _Expected.DOCUMENT:
@@ -100,7 +106,7 @@ class ListDecoder:
             return
         name = self._value()
         self._punctuation(":")
-        if name == "items" and self._peek() == "[":
+        if name in _ITEMS and self._peek() == "[":
             self._punctuation("[")
             self._expected = _Expected.ITEM
         else:

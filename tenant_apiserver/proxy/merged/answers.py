@@ -11,12 +11,9 @@ from typing import Final, Protocol
 from aiohttp import HttpVersion11, web
 
 from apiserver.authorization.authorizer import AccessDenied, request_attributes
-from apiserver.encoding.encoded_object import to_json
-from apiserver.encoding.negotiation import JSON, YAML, negotiate
+from apiserver.encoding.negotiation import negotiate
 from apiserver.endpoints.handlers.watch_frames import error_frame
-from apiserver.endpoints.responsewriters import json_response
 from apiserver.meta.errors import Expired, StatusError
-from apiserver.meta.resource import Object
 from apiserver.request.context import RequestContext, User
 from apiserver.request.options import check_list_query
 from apiserver.request.query_numbers import parse_resource_version
@@ -29,9 +26,10 @@ from registry.visibility.rbac_history import RbacHistory
 from tenant_apiserver.proxy.impersonation_refusal import ImpersonationRefusals
 from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
 from tenant_apiserver.proxy.merged.change_times import ChangeTimes
-from tenant_apiserver.proxy.merged.frames import form_of_list, key_of, metadata_of, uid_of
 from tenant_apiserver.proxy.merged.list_of_names import list_of_names
 from tenant_apiserver.proxy.merged.list_of_parts import ListOfParts, parse_list_query
+from tenant_apiserver.proxy.merged.list_response import list_response
+from tenant_apiserver.proxy.merged.packed_list import PackedItem, PackedList
 from tenant_apiserver.proxy.merged.part import CollectionPart
 from tenant_apiserver.proxy.merged.positions import Client, Position, Positions, client_of
 from tenant_apiserver.proxy.merged.told_objects import ToldObjects
@@ -44,11 +42,8 @@ from tenant_apiserver.proxy.merged.watch_of_parts import (
     WatchQuery,
     parse_watch_query,
 )
-from tenant_apiserver.proxy.merged.yaml_list import yaml_response
 from tenant_apiserver.proxy.shutdown import calling_at
 
-# items, whose encoding takes about a millisecond
-_MANY: Final = 100
 _TOO_OLD: Final = Expired("too old resource version: the rights at that time are not known")
 
 
@@ -96,11 +91,11 @@ class MergedAnswers:
         now, names = time.monotonic(), partition.names(visibility.visible)
         parts = [partition.part(context.info, name) for name in sorted(names or ())]
         merged = ListOfParts(requests, query, parts)
-        document = await merged.read()
-        if document is None:
+        packed = await merged.read()
+        if packed is None:
             raise _denied(context)
         _annotate(context, len(parts))
-        return await self._respond(context, requests, document, merged.items_of, since=now)
+        return self._respond(context, requests, packed, merged.items_of, since=now)
 
     async def list_names(self, context: RequestContext, partition: Partition) -> web.StreamResponse:
         """The cluster-scoped objects that the caller may get by name. Raises as `list`."""
@@ -112,33 +107,29 @@ class MergedAnswers:
         if found is None:
             raise _denied(context)
         _annotate(context, len(names))
-        return await self._respond(context, requests, found.document, found.items, since=now)
+        return self._respond(context, requests, found.packed, found.items, since=now)
 
     async def _current_version(self) -> str:
         """The proxy may list namespaces, and one etcd has one version."""
         document = await self._upstream.list(NAMESPACES, limit=1)
         return str(document["metadata"]["resourceVersion"])
 
-    async def _respond(
+    def _respond(
         self,
         context: RequestContext,
         requests: CallerRequests,
-        document: Object,
-        items: Mapping[str, Iterable[Object]],
+        packed: PackedList,
+        items: Mapping[str, Iterable[PackedItem]],
         *,
         since: float,
     ) -> web.StreamResponse:
         """Remembers the list for watches that go on from it."""
-        told = ToldObjects.of({name: _keys(each) for name, each in items.items()})
-        version = document["metadata"]["resourceVersion"]
+        told = ToldObjects.of({name: {item.key: item.uid for item in each} for name, each in items.items()})
+        version = packed.metadata["resourceVersion"]
         if version.isdecimal():
-            position = Position(since, int(version), told, form_of_list(document))
+            position = Position(since, int(version), told, packed.form)
             self._positions.remember(_client(context, requests.media.transform), version, position)
-        if requests.media.type == YAML:
-            return yaml_response(document)
-        if told.size < _MANY:
-            return json_response(context, document)
-        return web.Response(body=await asyncio.to_thread(to_json, document), headers={"Content-Type": JSON})
+        return list_response(context, packed, requests.media.type)
 
     async def watch(self, context: RequestContext, partition: Partition) -> web.StreamResponse:
         """Raises AccessDenied if the cluster refuses every part, and the StatusError of a part that fails."""
@@ -243,10 +234,6 @@ def _response(context: RequestContext, content_type: str) -> web.StreamResponse:
     if context.http.version >= HttpVersion11:
         response.enable_chunked_encoding()
     return response
-
-
-def _keys(items: Iterable[Object]) -> dict[str, str]:
-    return {key_of(metadata): uid_of(metadata) for metadata in map(metadata_of, items)}
 
 
 def _client(context: RequestContext, transform: str) -> Client:

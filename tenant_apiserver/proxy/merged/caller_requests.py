@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, TypeVar
 
 from aiohttp import ClientError, ClientResponse
 from multidict import CIMultiDict
@@ -22,20 +22,15 @@ from registry.cluster.upstream import UpstreamClient
 from registry.cluster.watch_decoder import WatchDecoder
 from tenant_apiserver.proxy.identity import impersonation_headers
 from tenant_apiserver.proxy.impersonation_refusal import ImpersonationRefusals
+from tenant_apiserver.proxy.merged.packed_list import PackedList, unpack_answer
 
+T = TypeVar("T")
 _OK, _UNAUTHORIZED, _FORBIDDEN = 200, 401, 403
 _AGENT: Final = "tenant-apiserver-proxy"
 _TOO_LARGE: Final = (
     "the lists of this user that are being merged take more memory than the proxy may use for one user: "
     "read them in pages, with a limit, and fewer at a time"
 )
-
-
-class _Document(NamedTuple):
-    """`size` is that of its JSON in bytes."""
-
-    object: Object
-    size: int
 
 
 class CallerRequests:
@@ -60,22 +55,32 @@ class CallerRequests:
         self._reservation = context.reservation
 
     async def get_one(self, target: str) -> Object:
-        """As `get`, for a single object: the form of a list has another name."""
-        return await self.get(target, _accept(replace(self.media, transform=self.media.transform.removesuffix("List"))))
+        """The single object at a path: the form of a list has another name. Its JSON counts as memory of the user's
+        request until the request ends. Raises as `list`."""
+        accept = _accept(replace(self.media, transform=self.media.transform.removesuffix("List")))
+        found, _ = await self._get(target, decode_answer, accept)
+        return found
 
-    async def get(self, target: str, accept: str = "") -> Object:
-        """The document at a path and query. It counts as memory of the user's request until the request ends. Raises
-        the StatusError that the cluster answers, ServiceUnavailable, and TooManyRequests."""
-        return (await self._get(target, accept)).object
+    async def list(self, target: str) -> PackedList:
+        """The list at a path and query. It counts as memory of the user's request until the request ends. Raises the
+        StatusError that the cluster answers, ServiceUnavailable, and TooManyRequests."""
+        packed, size = await self._get(target, unpack_answer)
+        try:
+            self._reserve(max(packed.size - size, 0))
+        except TooManyRequests:
+            self._reservation.subtract(size)
+            raise
+        self._reservation.subtract(max(size - packed.size, 0))
+        return packed
 
     @asynccontextmanager
-    async def held(self, target: str) -> AsyncIterator[Object]:
-        """As `get`, of a document that is in memory for the block only."""
-        document = await self._get(target)
+    async def held(self, target: str) -> AsyncIterator[PackedList]:
+        """As `list`, of a list that is in memory for the block only."""
+        packed = await self.list(target)
         try:
-            yield document.object
+            yield packed
         finally:
-            self._reservation.subtract(document.size)
+            self._reservation.subtract(packed.size)
 
     @asynccontextmanager
     async def events(self, target: str) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -88,18 +93,22 @@ class CallerRequests:
                 decode_answer(response.status, response.reason or "", body)
             yield _lines(response)
 
-    async def _get(self, target: str, accept: str = "") -> _Document:
-        body = bytearray()
+    async def _get(self, target: str, decode: Callable[[int, str, bytes], T], accept: str = "") -> tuple[T, int]:
+        """Also returns the size of the JSON, which is reserved."""
+        pieces, size = list[bytes](), 0
         try:
             async with self._open(target, accept) as response:
                 async for piece in response.content.iter_any():
                     self._reserve(len(piece))
-                    body += piece
-            self._check_refusal(response, bytes(body))
-            decode = partial(decode_answer, response.status, response.reason or "", bytes(body))
-            return _Document(await offload_if_large(decode, size=len(body)), len(body))
+                    size += len(piece)
+                    pieces.append(piece)
+            body = b"".join(pieces)
+            pieces.clear()
+            self._check_refusal(response, body)
+            decoding = partial(decode, response.status, response.reason or "", body)
+            return await offload_if_large(decoding, size=size), size
         except BaseException:
-            self._reservation.subtract(len(body))
+            self._reservation.subtract(size)
             raise
 
     def _check_refusal(self, response: ClientResponse, body: bytes) -> None:

@@ -3,7 +3,7 @@ PartialObjectMetadata. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from apiserver.json import deep as deepjson
@@ -61,17 +61,6 @@ def version_of(obj: Object) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def added_frames(document: Object) -> Iterator[bytes]:
-    """The events by which a client learns of the objects of a list."""
-    form = form_of_list(document)
-    if form.kind != _TABLE:
-        for item in document.get("items") or ():
-            yield _frame("ADDED", {"kind": form.kind, "apiVersion": form.api_version, **item})
-        return
-    for row in document.get("rows") or ():
-        yield _frame("ADDED", {**document, "metadata": {"resourceVersion": ""}, "rows": [row]})
-
-
 def bookmark_frame(form: Form, version: int, *, ends_initial: bool) -> bytes:
     """A bookmark has nothing but its version, and the mark of the end of the initial events."""
     metadata: Object = {"resourceVersion": str(version)}
@@ -98,5 +87,9 @@ def _row(form: Form, cells: Sequence[object], metadata: Mapping[str, Any], versi
     return {**table, "columnDefinitions": None, "rows": [{"cells": cells, "object": partial}]}
 
 
+def frame_of_json(type_: str, obj: bytes) -> bytes:
+    return b'{"type":"' + type_.encode() + b'","object":' + obj + b"}\n"
+
+
 def _frame(type_: str, obj: Object) -> bytes:
-    return deepjson.dumps({"type": type_, "object": obj}) + b"\n"
+    return frame_of_json(type_, deepjson.dumps(obj))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from itertools import chain
+from typing import Final
 
 from apiserver.meta.errors import Expired, StatusError
 from apiserver.meta.resource import METADATA_FIELDS, Object
@@ -15,6 +16,7 @@ from apiserver.request.options import EXACT, field_selector, label_selector
 from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
 from tenant_apiserver.proxy.merged.frames import metadata_of
 from tenant_apiserver.proxy.merged.list_of_parts import gather_or_raise
+from tenant_apiserver.proxy.merged.packed_list import PackedItem, PackedList, pack_item
 from tenant_apiserver.proxy.merged.part import object_path
 
 _AT_ONCE: Final = 16
@@ -26,8 +28,8 @@ _TABLE: Final = "Table"
 class NamedList:
     """The List or Table, and its objects or rows by their names."""
 
-    document: Object
-    items: Mapping[str, list[Any]] = field(default_factory=dict)
+    packed: PackedList
+    items: Mapping[str, Sequence[PackedItem]]
 
 
 async def list_of_names(
@@ -44,20 +46,21 @@ async def list_of_names(
     labels, fields = label_selector(context.query), field_selector(context.query)
     check_supported(fields, METADATA_FIELDS)
     version = await current_version()
-    answers: dict[str, Object] = {}
+    with_object = context.query.get("includeObject") != "None"
+    example: Object | None = None
+    chosen: dict[str, list[PackedItem]] = {}
     for start in range(0, len(names), _AT_ONCE):
         wave = names[start : start + _AT_ONCE]
         found = await gather_or_raise([partial(_get, context, requests, name) for name in wave])
-        answers |= {name: answer for name, answer in zip(wave, found, strict=True) if answer is not None}
-    if not answers:
+        for name, answer in zip(wave, found, strict=True):
+            if answer is None:
+                continue
+            example = example or answer
+            if labels.matches(metadata_of(answer).get("labels") or {}) and fields.matches({"metadata.name": name}):
+                chosen[name] = [pack_item(_item(answer, with_object=with_object))]
+    if example is None:
         return None
-    chosen = {
-        name: _item(answer, with_object=context.query.get("includeObject") != "None")
-        for name, answer in answers.items()
-        if labels.matches(metadata_of(answer).get("labels") or {}) and fields.matches({"metadata.name": name})
-    }
-    document = _document(next(iter(answers.values())), list(chosen.values()), version)
-    return NamedList(document, {name: [item] for name, item in chosen.items()})
+    return NamedList(PackedList(_head(example, version), [*chain.from_iterable(chosen.values())]), chosen)
 
 
 async def _get(context: RequestContext, requests: CallerRequests, name: str) -> Object | None:
@@ -80,9 +83,9 @@ def _item(answer: Object, *, with_object: bool) -> Object:
     return row if with_object else {**row, "object": None}
 
 
-def _document(example: Object, items: Sequence[Object], version: str) -> Object:
+def _head(example: Object, version: str) -> Object:
+    """The list without its items, of the form of one of its objects."""
     metadata = {"resourceVersion": version}
     if example.get("kind") == _TABLE:
-        return {**example, "metadata": metadata, "rows": items}
-    kind, api_version = example["kind"], example["apiVersion"]
-    return {"kind": f"{kind}List", "apiVersion": api_version, "metadata": metadata, "items": items}
+        return {**{name: value for name, value in example.items() if name != "rows"}, "metadata": metadata}
+    return {"kind": f"{example['kind']}List", "apiVersion": example["apiVersion"], "metadata": metadata}

@@ -11,11 +11,11 @@ from itertools import chain
 from typing import Any, Final, TypeVar
 
 from apiserver.meta.errors import Expired, InternalError, StatusError
-from apiserver.meta.resource import Object
 from apiserver.request.options import check_list_query
 from apiserver.request.request_info import Query
 from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
 from tenant_apiserver.proxy.merged.continue_token import MergedToken, decode_merged_token, encode_merged_token
+from tenant_apiserver.proxy.merged.packed_list import PackedItem, PackedList
 from tenant_apiserver.proxy.merged.part import CollectionPart, selection_of
 
 T = TypeVar("T")
@@ -58,12 +58,12 @@ class ListOfParts:
         token = query.token
         self._parts = [each for each in parts if token is None or each.name >= token.name]
         self.version = token.version if token is not None else ""
-        self._first: Object | None = None
+        self._first: PackedList | None = None
         self._count = 0
-        self.items_of: dict[str, list[Any]] = {}
+        self.items_of: dict[str, Sequence[PackedItem]] = {}
         """The items, or the rows of a Table, by the names of their parts."""
 
-    async def read(self) -> Object | None:
+    async def read(self) -> PackedList | None:
         """The merged document, None if the cluster refuses every part. Raises the StatusError of a part that fails:
         there are no partial lists. Raises Expired if no part is left of a list that goes on."""
         token = await self._read_parts()
@@ -75,8 +75,7 @@ class ListOfParts:
         metadata = {"resourceVersion": self.version}
         if token is not None:
             metadata["continue"] = encode_merged_token(token)
-        items = list(chain.from_iterable(self.items_of.values()))
-        return {**self._first, "metadata": metadata, items_field(self._first): items}
+        return PackedList({**self._first.head, "metadata": metadata}, [*chain.from_iterable(self.items_of.values())])
 
     async def _read_parts(self) -> MergedToken | None:
         """The token of the next page, None after the last one."""
@@ -97,33 +96,33 @@ class ListOfParts:
         return max(self._query.limit - self._count, 0)
 
     async def _take(
-        self, part: CollectionPart, answer: Object, following: Sequence[CollectionPart]
+        self, part: CollectionPart, answer: PackedList, following: Sequence[CollectionPart]
     ) -> MergedToken | None:
         """Adds the objects of a part. The token if the page is full."""
-        if self._query.limit and len(_items(answer)) > self._room:
+        if self._query.limit and len(answer.items) > self._room:
             # it was asked before others of its wave had filled the page
             again = await self._ask(part, self._room)
             if again is None:
                 return None
             answer = again
         self._add(part, answer)
-        if inner := answer["metadata"].get("continue"):
+        if inner := answer.metadata.get("continue"):
             return MergedToken(self.version, part.name, inner)
         is_full = self._query.limit and not self._room
         return MergedToken(self.version, following[0].name, "") if is_full and following else None
 
-    def _add(self, part: CollectionPart, answer: Object) -> None:
-        items, version = _items(answer), str(answer["metadata"].get("resourceVersion") or "")
+    def _add(self, part: CollectionPart, answer: PackedList) -> None:
+        items, version = answer.items, str(answer.metadata.get("resourceVersion") or "")
         if self._first is None:
             self._first = answer
-        elif answer.get("columnDefinitions") != self._first.get("columnDefinitions"):
+        elif answer.head.get("columnDefinitions") != self._first.head.get("columnDefinitions"):
             raise InternalError(f"the table of {part.name} has other columns")
         if not self.version or (self._query.version and _is_smaller(version, self.version)):
             self.version = version
         self.items_of[part.name] = items
         self._count += len(items)
 
-    async def _ask(self, part: CollectionPart, limit: int) -> Object | None:
+    async def _ask(self, part: CollectionPart, limit: int) -> PackedList | None:
         """The list of a part, None if the cluster refuses it."""
         bound = {"limit": str(limit)} if limit else {}
         token, given = self._query.token, self._query.version
@@ -141,9 +140,9 @@ class ListOfParts:
         # a watch from the version repeats what is newer than it: nothing is lost
         return await self._get(part, {**exactly, "resourceVersionMatch": "NotOlderThan"})
 
-    async def _get(self, part: CollectionPart, query: Mapping[str, str]) -> Object | None:
+    async def _get(self, part: CollectionPart, query: Mapping[str, str]) -> PackedList | None:
         try:
-            return await self._requests.get(part.target(self._query.selection, **query))
+            return await self._requests.list(part.target(self._query.selection, **query))
         except StatusError as error:
             if error.code != _FORBIDDEN:
                 raise
@@ -160,15 +159,6 @@ async def gather_or_raise(calls: Sequence[Callable[[], Coroutine[Any, Any, T]]])
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from errors
     return [each.result() for each in tasks]
-
-
-def items_field(document: Object) -> str:
-    """The field with the objects of a List, or the rows of a Table."""
-    return "rows" if document.get("kind") == "Table" else "items"
-
-
-def _items(document: Object) -> list[Any]:
-    return document.get(items_field(document)) or []
 
 
 def _is_smaller(one: str, other: str) -> bool:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
 from apiserver.meta.errors import StatusError
-from apiserver.meta.resource import Object
 from registry.cluster.watch_decoder import parse_watch_event
-from tenant_apiserver.proxy.merged.frames import Form, added_frames, form_of_list
+from tenant_apiserver.proxy.merged.frames import Form
+from tenant_apiserver.proxy.merged.packed_list import PackedList, added_frames
 from tenant_apiserver.proxy.merged.part import CollectionPart
 
 _logger = logging.getLogger(__name__)
@@ -34,8 +34,8 @@ _NO_PROGRESS: Final = "RequestWatchProgress"
 class PartRequests(Protocol):
     """Requests of the caller. Both raise the cluster's StatusError, ServiceUnavailable, and `held` TooManyRequests."""
 
-    def held(self, target: str) -> AbstractAsyncContextManager[Object]:
-        """The document at a path and query, which is in memory for the block."""
+    def held(self, target: str) -> AbstractAsyncContextManager[PackedList]:
+        """The list at a path and query, which is in memory for the block."""
         ...
 
     def events(self, target: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
@@ -149,19 +149,19 @@ class Streams:
                 page = await held.enter_async_context(self._page(stream, {**query, "limit": str(_FIRST_PAGE)}))
             stream.opened.set_result(True)
             await self._put_objects(stream, page)
-            form, metadata = form_of_list(page), page["metadata"]
+            form, metadata = page.form, page.metadata
         while following := metadata.get("continue"):
             async with self._paging, self._page(stream, {"limit": str(_PAGE), "continue": following}) as page:
                 await self._put_objects(stream, page)
-                metadata = page["metadata"]
+                metadata = page.metadata
         version = str(metadata.get("resourceVersion") or "")
         await self._put(stream, Complete(int(version) if version.isdecimal() else 0, form))
         return {"resourceVersion": version}
 
-    def _page(self, stream: PartStream, query: Mapping[str, str]) -> AbstractAsyncContextManager[Object]:
+    def _page(self, stream: PartStream, query: Mapping[str, str]) -> AbstractAsyncContextManager[PackedList]:
         return self._requests.held(stream.part.target(self._selection, **query))
 
-    async def _put_objects(self, stream: PartStream, page: Object) -> None:
+    async def _put_objects(self, stream: PartStream, page: PackedList) -> None:
         for line in added_frames(page):
             await self._put(stream, line)
 

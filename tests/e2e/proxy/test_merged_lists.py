@@ -156,6 +156,14 @@ def test_lists_that_take_too_much_memory_are_refused_and_can_be_read_in_pages(
         if not token:
             break
     assert found == [f"large-{number:02}" for number in range(20)]
+    # a list that its client does not read stays in memory
+    unread = client.connect()
+    unread.request("GET", f"{CONFIGMAPS}?limit=12&labelSelector=for%3Dtest", headers=client.headers)
+    assert unread.getresponse().status == 200
+    assert client.get(CONFIGMAPS, query={"limit": 12, "labelSelector": "for=test"}).status == 429
+    assert len(keys(client, limit=3) or ()) == 3
+    unread.close()
+    cluster.wait_until("the memory is free again", lambda: len(keys(client, limit=12) or ()) == 12)
     # the memory of a refused list is free again
     assert all(len(keys(client, limit=5) or ()) == 5 for _ in range(10))
     direct = client.get(f"/api/v1/namespaces/{namespace}/configmaps").expect(200)

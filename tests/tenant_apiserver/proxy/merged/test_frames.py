@@ -54,16 +54,6 @@ def test_a_bookmark_has_the_version_of_the_whole(form: Form) -> None:
         assert (frames.INITIAL_EVENTS_END in frames.metadata_of(obj).get("annotations", {})) == ends
 
 
-def test_the_objects_of_a_list_are_added_one_by_one() -> None:
-    """The items of lists have no kind, those of events do."""
-    item = {"metadata": {"name": "x", "namespace": "a"}}
-    [frame] = frames.added_frames({"kind": "PodList", "apiVersion": "v1", "items": [item]})
-    assert json.loads(frame) == {"type": "ADDED", "object": {"kind": "Pod", "apiVersion": "v1", **item}}
-    rows = [{"cells": ["x"], "object": POD}, {"cells": ["y"], "object": POD}]
-    table = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "columnDefinitions": [{}], "rows": rows}
-    assert [json.loads(each)["object"]["rows"] for each in frames.added_frames(table)] == [[row] for row in rows]
-
-
 def test_metadata_is_found_in_every_form() -> None:
     row = {"cells": ["x"], "object": POD}
     for item in (POD, row, {"kind": "Table", "rows": [row]}):

@@ -12,13 +12,14 @@ from typing import Any, cast
 import pytest
 
 from apiserver.meta.errors import Forbidden
-from apiserver.meta.resource import GroupResource, Object
+from apiserver.meta.resource import GroupResource
 from apiserver.request.context import User
 from registry.rbac import role_index as rbac
 from registry.rbac.role_index import RbacBinding, RbacRule, make_subject
 from registry.visibility.rbac_history import RbacHistory
 from tenant_apiserver.proxy.merged.answers import MergedAnswers
 from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
+from tenant_apiserver.proxy.merged.packed_list import PackedList, pack
 from tenant_apiserver.proxy.merged.part import CollectionPart
 from tenant_apiserver.proxy.merged.told_objects import ToldObjects
 from tenant_apiserver.proxy.merged.watch_of_parts import Start, WatchOfParts, WatchQuery
@@ -63,11 +64,11 @@ class _Cluster:
         return namespace
 
     @asynccontextmanager
-    async def held(self, target: str) -> AsyncIterator[Object]:
+    async def held(self, target: str) -> AsyncIterator[PackedList]:
         self.lists += 1
         namespace = self._check(target, "list")
         pod = {"metadata": {"name": "web", "namespace": namespace, "uid": namespace, "resourceVersion": "5"}}
-        yield {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}, "items": [pod]}
+        yield pack({"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}, "items": [pod]})
 
     @asynccontextmanager
     async def events(self, target: str) -> AsyncIterator[AsyncIterator[bytes]]:

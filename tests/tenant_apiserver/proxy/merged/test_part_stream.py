@@ -13,7 +13,7 @@ import pytest
 from aiohttp import ClientPayloadError
 
 from apiserver.meta.errors import ServiceUnavailable
-from apiserver.meta.resource import Object
+from tenant_apiserver.proxy.merged.packed_list import PackedList, pack
 from tenant_apiserver.proxy.merged.part import CollectionPart
 from tenant_apiserver.proxy.merged.part_stream import Complete, PartStream, Streams
 from tests.virtual_time import virtual
@@ -32,7 +32,7 @@ class _Cluster:
         self.read = 0
 
     @asynccontextmanager
-    async def held(self, target: str) -> AsyncIterator[Object]:
+    async def held(self, target: str) -> AsyncIterator[PackedList]:
         parts = urlsplit(target)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
         start = int(query.get("continue", "0"))
@@ -40,7 +40,7 @@ class _Cluster:
         items = [{"metadata": {"name": f"{parts.path}-{number}"}} for number in range(start, end)]
         self.in_memory[parts.path] += len(items)
         metadata = {"resourceVersion": "7", **({"continue": str(end)} if end < self._objects else {})}
-        yield {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": metadata, "items": items}
+        yield pack({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": metadata, "items": items})
         self.in_memory[parts.path] -= len(items)
 
     @asynccontextmanager
