@@ -32,6 +32,7 @@ from tenant_apiserver.proxy.merged.list_response import list_response
 from tenant_apiserver.proxy.merged.packed_list import PackedItem, PackedList
 from tenant_apiserver.proxy.merged.part import CollectionPart
 from tenant_apiserver.proxy.merged.positions import Client, Position, Positions, client_of
+from tenant_apiserver.proxy.merged.stream_slots import StreamSlots, WatchSlots
 from tenant_apiserver.proxy.merged.told_objects import ToldObjects
 from tenant_apiserver.proxy.merged.watch_of_parts import (
     EVERYTHING,
@@ -83,6 +84,7 @@ class MergedAnswers:
         self._history = history
         self._changes = ChangeTimes(history)
         self._positions = Positions()
+        self._slots = StreamSlots()
 
     async def list(self, context: RequestContext, partition: Partition) -> web.StreamResponse:
         """Raises AccessDenied if the cluster refuses every part, and the StatusError of a part that fails."""
@@ -142,6 +144,7 @@ class MergedAnswers:
             names=lambda: partition.names(visibility.visible),
             max_parts=partition.max_parts,
             part=lambda name: partition.part(context.info, name),
+            slots=WatchSlots(self._slots, context.user.name),
             remember=lambda version, position: self._positions.remember(client, version, position),
         )
         unsubscribe = visibility.subscribe(lambda change: merged.changed())

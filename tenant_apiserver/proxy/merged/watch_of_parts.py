@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from apiserver.endpoints.handlers.watch_frames import error_frame
-from apiserver.meta.errors import Expired, StatusError
+from apiserver.meta.errors import Expired, StatusError, TooManyRequests
 from apiserver.meta.resource import Object
 from apiserver.request.options import check_watch_query
 from apiserver.request.request_info import Query
@@ -20,6 +20,7 @@ from tenant_apiserver.proxy.merged.frames import NO_FORM, Form
 from tenant_apiserver.proxy.merged.part import CollectionPart, selection_of
 from tenant_apiserver.proxy.merged.part_stream import Complete, PartStream, Streams
 from tenant_apiserver.proxy.merged.positions import Position
+from tenant_apiserver.proxy.merged.stream_slots import WatchSlots
 from tenant_apiserver.proxy.merged.told_objects import ToldObjects
 
 _PASSED: Final = ("resourceVersion", "timeoutSeconds")
@@ -81,12 +82,14 @@ class WatchOfParts:
         names: Callable[[], frozenset[str] | None],
         max_parts: int,
         part: Callable[[str], CollectionPart],
+        slots: WatchSlots,
         remember: Callable[[str, Position], None],
     ) -> None:
         self._query = query
         self._names = names
         self._max_parts = max_parts
         self._part = part
+        self._slots = slots
         self._remember = remember
         self._streams = Streams(requests, query.selection)
         self._open: dict[str, PartStream] = {}
@@ -106,9 +109,10 @@ class WatchOfParts:
         self._streams.changed.set()
 
     async def begin(self, start: Start) -> bool:
-        """Opens the watches. False if the cluster refuses all. Raises the StatusError of one that fails, and Expired if
-        objects would have to be deleted that are not known."""
+        """Opens the watches. False if the cluster refuses all. Raises the StatusError of one that fails, Expired if
+        objects would have to be deleted that are not known, and TooManyRequests."""
         visible = self._names() or frozenset()
+        self._slots.resize(len(visible))
         self._told = start.told.copy() if start.told is not None else None
         self._form, self._bookmarked = start.form, start.version
         if self._told is None and start.possible - visible:
@@ -123,6 +127,7 @@ class WatchOfParts:
 
     async def close(self) -> None:
         await self._streams.close(*self._open.values())
+        self._slots.resize(0)
 
     async def frames(self) -> bytes:
         """The next events, each a line. Empty at the end of the watch."""
@@ -156,8 +161,8 @@ class WatchOfParts:
             # the cluster itself answers the next watch, without the objects that exist already
             self._is_over = True
             return [error_frame(EVERYTHING)]
-        if len(visible) > self._max_parts:
-            # nobody answers the next watch
+        if len(visible) > self._max_parts or not self._has_room(len(visible)):
+            # the next watch is refused
             self._streams.ended = True
             return []
         has = set(self._open) | set(self._told.parts if self._told is not None else ())
@@ -177,6 +182,13 @@ class WatchOfParts:
             for name in forgotten
             for key, uid in self._told.take(name)
         ]
+
+    def _has_room(self, count: int) -> bool:
+        try:
+            self._slots.resize(count)
+        except TooManyRequests:
+            return False
+        return True
 
     def _events(self) -> Iterator[bytes]:
         while not self._is_over and (taken := self._streams.take()) is not None:

@@ -21,6 +21,7 @@ from tenant_apiserver.proxy.merged.answers import MergedAnswers
 from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
 from tenant_apiserver.proxy.merged.packed_list import PackedList, pack
 from tenant_apiserver.proxy.merged.part import CollectionPart
+from tenant_apiserver.proxy.merged.stream_slots import StreamSlots, WatchSlots
 from tenant_apiserver.proxy.merged.told_objects import ToldObjects
 from tenant_apiserver.proxy.merged.watch_of_parts import Start, WatchOfParts, WatchQuery
 from tenant_apiserver.proxy.merged.watch_rights import WatchRights
@@ -104,6 +105,7 @@ async def _open_watch(cluster: _Cluster) -> WatchOfParts:
         names=lambda: partition.names(visibility.visible),
         max_parts=10,
         part=lambda name: CollectionPart(name, f"/api/v1/namespaces/{name}/pods"),
+        slots=WatchSlots(StreamSlots(), "eve"),
         remember=lambda version, position: None,
     )
     visibility.subscribe(lambda change: watch.changed())

@@ -8,9 +8,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import cast
 
+import pytest
+
+from apiserver.meta.errors import TooManyRequests
 from apiserver.meta.resource import Object
 from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
 from tenant_apiserver.proxy.merged.part import CollectionPart
+from tenant_apiserver.proxy.merged.stream_slots import StreamSlots, WatchSlots
 from tenant_apiserver.proxy.merged.told_objects import ToldObjects
 from tenant_apiserver.proxy.merged.watch_of_parts import Start, WatchOfParts, WatchQuery
 from tests.virtual_time import virtual
@@ -36,7 +40,9 @@ class _Cluster:
 
 
 async def _begun(
-    cluster: _Cluster, names: Callable[[], frozenset[str] | None] = lambda: frozenset({"one", "two"})
+    cluster: _Cluster,
+    names: Callable[[], frozenset[str] | None] = lambda: frozenset({"one", "two"}),
+    slots: WatchSlots | None = None,
 ) -> WatchOfParts:
     watch = WatchOfParts(
         cast(CallerRequests, cluster),
@@ -44,6 +50,7 @@ async def _begun(
         names=names,
         max_parts=10,
         part=lambda name: CollectionPart(name, f"/{name}"),
+        slots=slots or WatchSlots(StreamSlots(), "eve"),
         remember=lambda version, position: None,
     )
     parts = frozenset({"one", "two"})
@@ -98,3 +105,37 @@ async def test_a_watch_whose_user_has_too_many_parts_ends() -> None:
     watch.changed()
     assert await watch.frames() == b""
     await watch.close()
+
+
+@virtual
+async def test_the_streams_of_a_user_are_limited() -> None:
+    """Each is a connection to the cluster: the watches of one user with many namespaces could fill the memory."""
+    all_of_them = StreamSlots(total=7, per_user=4)
+    first = await _begun(_Cluster(), slots=WatchSlots(all_of_them, "eve"))
+    second = await _begun(_Cluster(), slots=WatchSlots(all_of_them, "eve"))
+    with pytest.raises(TooManyRequests, match="the watches of this user have 4 namespaces together, of at most 4"):
+        await _begun(_Cluster(), slots=WatchSlots(all_of_them, "eve"))
+    other = await _begun(_Cluster(), slots=WatchSlots(all_of_them, "alice"))
+    with pytest.raises(TooManyRequests, match="Too many merged watches"):
+        await _begun(_Cluster(), slots=WatchSlots(all_of_them, "bob"))
+    await first.close()
+    await (await _begun(_Cluster(), slots=WatchSlots(all_of_them, "eve"))).close()
+    for each in (second, other):
+        await each.close()
+    assert [await _begun(_Cluster(), slots=WatchSlots(all_of_them, user)) for user in ("eve", "alice", "bob")]
+
+
+@virtual
+async def test_a_watch_ends_that_is_granted_more_than_its_user_may_have() -> None:
+    """The next one is told why. A revocation makes room."""
+    slots, visible = StreamSlots(per_user=3), [frozenset({"one", "two"})]
+    watch = await _begun(_Cluster(), lambda: visible[0], WatchSlots(slots, "eve"))
+    visible[0] = frozenset({"one"})
+    watch.changed()
+    await asyncio.wait([waiting := asyncio.create_task(watch.frames())], timeout=1)
+    other = await _begun(_Cluster(), slots=WatchSlots(slots, "eve"))
+    visible[0] = frozenset({"one", "three"})
+    watch.changed()
+    assert await waiting == b""
+    await watch.close()
+    await other.close()
