@@ -6,7 +6,6 @@ share their unchanged parts with `new`; those of apply share nothing.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -26,7 +25,7 @@ from apiserver.fieldmanager.typed.field_set import (
 from apiserver.fieldmanager.typed.merge import merge
 from apiserver.fieldmanager.typed.types import Atom, atom_from_schema
 from apiserver.fieldmanager.typed.validate import validate
-from apiserver.json.values import MAX_OBJECT_NESTING, equal, nests_deeper_than
+from apiserver.json.values import MAX_OBJECT_NESTING, deep_copy, equal, nests_deeper_than
 from apiserver.meta import field_path as fieldpath
 from apiserver.meta.errors import BadRequest
 from apiserver.meta.resource import Object, Resource
@@ -128,7 +127,7 @@ class FieldManager:
             return new
         if self._validate(old) or self._validate(new):
             # the fields of an object that does not match the schema cannot be identified; validation rejects it later
-            return _with_entries(new, copy.deepcopy(live.get("metadata", {}).get("managedFields")))
+            return _with_entries(new, deep_copy(live.get("metadata", {}).get("managedFields")))
         managed = self._managed_after_update(old, new, managed, identity, now)
         return _with_managed_fields(new, managedfields.cap_update_managers(managed))
 

@@ -3,7 +3,6 @@ to date (WIRE-G29)."""
 
 from __future__ import annotations
 
-import copy
 import json
 
 from apiserver.fieldmanager.field_set import EMPTY, FieldSet
@@ -11,7 +10,7 @@ from apiserver.fieldmanager.typed.compare import compare
 from apiserver.fieldmanager.typed.field_set import to_field_set
 from apiserver.fieldmanager.typed.types import Atom
 from apiserver.fieldmanager.typed.validate import validate
-from apiserver.json.values import MAX_OBJECT_NESTING, nests_deeper_than
+from apiserver.json.values import MAX_OBJECT_NESTING, deep_copy, nests_deeper_than
 from apiserver.meta.object_meta import ANNOTATIONS_LIMIT
 from apiserver.meta.resource import Object
 
@@ -39,7 +38,7 @@ def refresh_last_applied(applied: Object, config: Object) -> Object:
     annotations = dict(metadata.get("annotations") or {})
     if not annotations.get(LAST_APPLIED):
         return applied
-    last_applied = copy.deepcopy(config)
+    last_applied = deep_copy(config)
     (last_applied["metadata"].get("annotations") or {}).pop(LAST_APPLIED, None)
     annotations[LAST_APPLIED] = (
         json.dumps(last_applied, ensure_ascii=False, separators=(",", ":"), sort_keys=True) + "\n"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
 
 MAX_OBJECT_NESTING = 128
 """The nesting limit of objects, which are walked recursively and encoded with limits. Request bodies may nest deeper:
@@ -23,6 +25,23 @@ def equal(left: Any, right: Any) -> bool:
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     return bool(left == right)
+
+
+def deep_copy(value: T) -> T:
+    """A copy that shares no object or list with `value`. `copy.deepcopy` takes five times as long: it looks for shared
+    parts and circles, which JSON does not have."""
+    copied: Any
+    items: Iterable[tuple[Any, object]]
+    if isinstance(value, dict):
+        copied, items = value.copy(), value.items()
+    elif isinstance(value, list):
+        copied, items = value[:], enumerate(value)
+    else:
+        return value
+    for position, item in items:
+        if isinstance(item, (dict, list)):
+            copied[position] = deep_copy(item)
+    return cast(T, copied)
 
 
 def nests_deeper_than(value: Any, limit: int) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jsonpatch
 import jsonpointer
 
-from apiserver.json.values import MAX_OBJECT_NESTING, equal, nests_deeper_than
+from apiserver.json.values import MAX_OBJECT_NESTING, deep_copy, equal, nests_deeper_than
 from apiserver.meta.errors import BadRequest, RequestEntityTooLarge, StatusError
 from apiserver.meta.resource import Object
 
@@ -52,7 +51,7 @@ def merge_patch(obj: Any, patch: Any) -> Any:
 
 def _merge(obj: Any, patch: Any) -> Any:
     if not isinstance(patch, dict):
-        return copy.deepcopy(patch)
+        return deep_copy(patch)
     merged = dict(obj) if isinstance(obj, dict) else {}
     for key, value in patch.items():
         if value is None:
@@ -68,7 +67,7 @@ def json_patch(obj: Object, operations: Any, *, replace_adds: bool = False) -> O
 
     Raises BadRequest for an invalid patch, RequestEntityTooLarge for more than 10,000 operations, and PatchFailed.
     """
-    document: Any = copy.deepcopy(obj)
+    document: Any = deep_copy(obj)
     copied = text = 0
     operation: dict[str, Any] | None = None
     try:
@@ -85,7 +84,7 @@ def json_patch(obj: Object, operations: Any, *, replace_adds: bool = False) -> O
                     raise PatchFailed
             if operation["op"] == "replace" and replace_adds and _is_new_member(document, operation["path"]):
                 operation = {**operation, "op": "add"}
-            step: list[Any] = [copy.deepcopy(operation)]
+            step: list[Any] = [deep_copy(operation)]
             document = jsonpatch.JsonPatch(step).apply(document, in_place=True)
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, LookupError, TypeError) as error:
         raise PatchFailed(operation, document) from error

@@ -5,12 +5,11 @@ The hints are `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key`, 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from apiserver.json.values import MAX_OBJECT_NESTING, nests_deeper_than
+from apiserver.json.values import MAX_OBJECT_NESTING, deep_copy, nests_deeper_than
 from apiserver.meta import field_path as fieldpath
 from apiserver.meta.errors import BadRequest
 from apiserver.meta.resource import Schema
@@ -31,7 +30,7 @@ def strategic_merge_patch(obj: Mapping[str, Any], patch: Mapping[str, Any], sche
     """
     if nests_deeper_than(patch, MAX_OBJECT_NESTING):
         raise _malformed(f"nested too deeply: more than {MAX_OBJECT_NESTING} levels")
-    return _merge_object(copy.deepcopy(dict(obj)), copy.deepcopy(dict(patch)), schema)
+    return _merge_object(deep_copy(dict(obj)), deep_copy(dict(patch)), schema)
 
 
 @dataclass(frozen=True, slots=True)

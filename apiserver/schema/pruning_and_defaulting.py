@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from apiserver.json.values import MAX_OBJECT_NESTING, nests_deeper_than
+from apiserver.json.values import MAX_OBJECT_NESTING, deep_copy, nests_deeper_than
 from apiserver.meta.errors import BadRequest
 from apiserver.meta.resource import Resource, Schema
 from apiserver.schema.object_meta import OBJECT_META
@@ -98,7 +97,7 @@ def _prune(schema: Schema, value: Any, depth: int) -> Any:
 def _copy(value: Any, depth: int) -> Any:
     if nests_deeper_than(value, depth):
         raise BadRequest(f"the object is nested too deeply: more than {MAX_OBJECT_NESTING} levels")
-    return copy.deepcopy(value)
+    return deep_copy(value)
 
 
 def _drop_empty_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
@@ -131,7 +130,7 @@ def apply_defaults(schema: Schema, value: Any) -> None:
     for name, child in (schema.get("properties") or {}).items():
         if "default" in child and (name not in value or _is_disallowed_null(child, value[name])):
             default = child["default"]
-            value[name] = copy.deepcopy(default) if isinstance(default, (dict, list)) else default
+            value[name] = deep_copy(default) if isinstance(default, (dict, list)) else default
     for name in list(value):
         declared = _value_schema(schema, name)
         if declared is None:

@@ -6,11 +6,11 @@ remain unchanged.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from apiserver.json.values import deep_copy
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 from apiserver.patch.media_types import MERGE_PATCH
@@ -256,4 +256,4 @@ def drop_nulls(desired: Any) -> Any:
         return {field: drop_nulls(value) for field, value in desired.items() if value is not None}
     if isinstance(desired, list):
         return [drop_nulls(each) for each in desired]
-    return copy.deepcopy(desired)
+    return deep_copy(desired)

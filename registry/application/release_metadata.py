@@ -7,13 +7,12 @@ are stored together in one JSON annotation, so that an application accepts every
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
 import orjson
 
 from apiserver.json import deep as deepjson
-from apiserver.json.values import MAX_OBJECT_NESTING, nests_deeper_than
+from apiserver.json.values import MAX_OBJECT_NESTING, deep_copy, nests_deeper_than
 from apiserver.meta.object_meta import ANNOTATIONS_LIMIT
 from registry.names import (
     APP_VERSION_ANNOTATION,
@@ -80,7 +79,9 @@ def to_shown_metadata(metadata: Mapping[str, Any], *, name: str) -> dict[str, An
     stored = string_entries(metadata.get("annotations"))
     long_keys = _long_keys(stored)
     shown: dict[str, Any] = {"name": name, "namespace": metadata.get("namespace", "")}
-    shown |= {field: deepcopy(metadata[field]) for field in _SHARED_FIELDS if metadata.get(field) not in (None, "", [])}
+    shown |= {
+        field: deep_copy(metadata[field]) for field in _SHARED_FIELDS if metadata.get(field) not in (None, "", [])
+    }
     finalizers = [each for each in metadata.get("finalizers") or () if each not in HIDDEN_FINALIZERS]
     managed = parse_json_annotation(stored, MANAGED_FIELDS_ANNOTATION)
     optional: dict[str, Any] = {

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import orjson
 
 from apiserver.json import deep as deepjson
-from apiserver.json.values import nests_deeper_than
+from apiserver.json.values import deep_copy, nests_deeper_than
 from apiserver.meta.resource import Schema
 from apiserver.schema.patterns import go_pattern
 from apiserver.schema.rules import RULES
@@ -154,7 +153,7 @@ def with_defaults(schema: Schema, value: Any) -> Any:
         return _of_null(schema)
     if isinstance(value, list):
         items = schema.get("items")
-        return [with_defaults(items, each) for each in value] if isinstance(items, dict) else copy.deepcopy(value)
+        return [with_defaults(items, each) for each in value] if isinstance(items, dict) else deep_copy(value)
     if not isinstance(value, dict):
         return value
     properties = schema.get("properties") or {}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import re
 
+from apiserver.json.values import deep_copy
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Object, Resource
@@ -42,7 +42,7 @@ class ApplicationStrategy:
     def prepare_for_update(self, new: Object, old: Object) -> None:
         self.prepare_for_create(new)
         if "status" in old:
-            new["status"] = copy.deepcopy(old["status"])
+            new["status"] = deep_copy(old["status"])
 
     def name_errors(self, obj: Object) -> list[FieldError]:
         return name_errors(obj["metadata"].get("name", ""), self._prefix)

@@ -5,12 +5,11 @@ Values are stored as a client sent them. Defaults are added on reading, so that 
 
 from __future__ import annotations
 
-import copy
 from typing import Any, Final
 
 import orjson
 
-from apiserver.json.values import equal
+from apiserver.json.values import deep_copy, equal
 from apiserver.meta.errors import BadRequest
 from apiserver.meta.resource import Object, Schema
 from registry.application.schema import with_defaults
@@ -39,7 +38,7 @@ def reject_internal_keys(obj: Object) -> None:
 def write_new_values(release_spec: Object, spec: Object | None) -> None:
     """Adds the values of a new application to the spec of its HelmRelease: its own `spec`, as it was sent."""
     if spec is not None:
-        release_spec["values"] = copy.deepcopy(spec)
+        release_spec["values"] = deep_copy(spec)
 
 
 def write_changed_values(release_spec: Object, spec: Object | None, shown: Object) -> None:
@@ -65,12 +64,12 @@ def write_changed_values(release_spec: Object, spec: Object | None, shown: Objec
 def _changed(stored: Any, shown: Any, wanted: Any) -> Any:
     """`stored` with the differences between `shown` and `wanted`."""
     if shown is not _NOTHING and equal(shown, wanted):
-        return copy.deepcopy(wanted) if stored is _NOTHING else stored
+        return deep_copy(wanted) if stored is _NOTHING else stored
     if isinstance(shown, dict) and isinstance(wanted, dict):
         return _changed_object(stored if isinstance(stored, dict) else {}, shown, wanted)
     if isinstance(shown, list) and isinstance(wanted, list) and isinstance(stored, list) and len(stored) == len(shown):
         return _changed_list(stored, shown, wanted)
-    return copy.deepcopy(wanted)
+    return deep_copy(wanted)
 
 
 def _changed_object(stored: Object, shown: Object, wanted: Object) -> Object:
@@ -89,11 +88,11 @@ def _changed_list(stored: list[Any], shown: list[Any], wanted: list[Any]) -> lis
     for index, value in enumerate(wanted):
         same = places.get(_text(value))
         if same is not None:
-            changed.append(copy.deepcopy(stored[same]))
+            changed.append(deep_copy(stored[same]))
         elif len(shown) == len(wanted):
             changed.append(_changed(stored[index], shown[index], value))
         else:
-            changed.append(copy.deepcopy(value))
+            changed.append(deep_copy(value))
     return changed
 
 

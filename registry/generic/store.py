@@ -7,7 +7,6 @@ admission, and is conditional on the resourceVersion of the stored object, so th
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +15,7 @@ from typing import Any, TypeVar
 from apiserver import rest
 from apiserver.encoding.offload import json_size, offload_if_large
 from apiserver.fieldmanager.field_manager import same_content
+from apiserver.json.values import deep_copy
 from apiserver.meta import errors
 from apiserver.meta import object_meta as meta
 from apiserver.meta.resource import Key, Object, Resource
@@ -108,7 +108,7 @@ class Store(
         if metadata.get("name") or not metadata.get("generateName"):
             return await self._create(context, obj, validate, dry_run=dry_run)
         for _ in range(_NAME_ATTEMPTS):
-            candidate = copy.deepcopy(obj)
+            candidate = deep_copy(obj)
             candidate["metadata"]["name"] = meta.generate_name(metadata["generateName"])
             try:
                 return await self._create(context, candidate, validate, dry_run=dry_run)
@@ -177,7 +177,7 @@ class Store(
     ) -> Object:
         current = read.object
         size = json_size(current)
-        new = await change(await offload_if_large(partial(copy.deepcopy, current), size=size))
+        new = await change(await offload_if_large(partial(deep_copy, current), size=size))
         judged, same = await self._offload(partial(self._prepare_update, new, read), size=size + json_size(new))
         self._warn(context, new)
         async with validate(judged, current):

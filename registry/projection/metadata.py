@@ -6,10 +6,10 @@ managedFields are stored in an annotation: those of the cluster's object name it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+from apiserver.json.values import deep_copy
 from registry.application.release_metadata import managed_fields_json, parse_json_annotation, string_entries
 from registry.names import MANAGED_FIELDS_ANNOTATION
 
@@ -45,7 +45,7 @@ class Hidden:
 def shown_metadata(metadata: Mapping[str, Any], hidden: Hidden) -> dict[str, Any]:
     """The two share no values."""
     annotations = string_entries(metadata.get("annotations"))
-    shown = {field: deepcopy(metadata[field]) for field in _SHARED_FIELDS if metadata.get(field) not in (None, "", [])}
+    shown = {field: deep_copy(metadata[field]) for field in _SHARED_FIELDS if metadata.get(field) not in (None, "", [])}
     managed = parse_json_annotation(annotations, MANAGED_FIELDS_ANNOTATION)
     optional: dict[str, Any] = {
         "labels": {key: text for key, text in string_entries(metadata.get("labels")).items() if key != hidden.label},
@@ -70,7 +70,7 @@ def stored_metadata(wanted: Mapping[str, Any], current: Mapping[str, Any], hidde
     if text := managed_fields_json(wanted, metadata["annotations"]):
         metadata["annotations"][MANAGED_FIELDS_ANNOTATION] = text
     for field in _WRITABLE_LISTS:
-        metadata[field] = deepcopy(list(wanted.get(field) or ()))
+        metadata[field] = deep_copy(list(wanted.get(field) or ()))
     finalizer = hidden.kept_finalizer
     if finalizer in (current.get("finalizers") or ()) and finalizer not in metadata["finalizers"]:
         metadata["finalizers"].append(finalizer)

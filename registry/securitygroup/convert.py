@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
 import orjson
 
+from apiserver.json.values import deep_copy
 from apiserver.meta.resource import Object
 from registry.application.release_metadata import parse_json_annotation, string_entries
 from registry.cluster.interface import ClusterResource
@@ -67,7 +67,7 @@ class GroupConversion:
 
     def to_changed(self, obj: Object, current: Object) -> Object:
         """The rules are written only if they change, so that what others have added to the policy stays until then."""
-        changed = {**deepcopy(current), "metadata": _metadata(obj, current["metadata"])}
+        changed = {**deep_copy(current), "metadata": _metadata(obj, current["metadata"])}
         name, wanted = obj["metadata"]["name"], obj.get("spec") or {}
         if wanted != to_shown_spec(current):
             changed["spec"] = to_policy_spec(name, wanted)
@@ -140,7 +140,7 @@ def _to_policy_rule(rule: Mapping[str, Any], direction: str) -> Object:
     selectors = [_application_selector(each) for each in _objects(rule.get(applications))]
     selectors += [member_selector(each) for each in rule.get(groups) or ()]
     policy: Object = {endpoints: selectors} if selectors else {}
-    return policy | {field: deepcopy(rule[field]) for field in others if rule.get(field)}
+    return policy | {field: deep_copy(rule[field]) for field in others if rule.get(field)}
 
 
 def _to_shown_rule(rule: Mapping[str, Any], direction: str) -> Object:
@@ -153,7 +153,7 @@ def _to_shown_rule(rule: Mapping[str, Any], direction: str) -> Object:
     keys = [next(iter(each)) for each in labels if len(each) == 1]
     if names := [key.removeprefix(MEMBERSHIP_PREFIX) for key in keys if key.startswith(MEMBERSHIP_PREFIX)]:
         shown[groups] = names
-    return shown | {field: deepcopy(rule[field]) for field in others if rule.get(field)}
+    return shown | {field: deep_copy(rule[field]) for field in others if rule.get(field)}
 
 
 def _application_selector(reference: Mapping[str, Any]) -> Object:

@@ -6,9 +6,9 @@ update changes what differs from what clients see, and preserves the rest.
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Any
 
+from apiserver.json.values import deep_copy
 from apiserver.meta.resource import Key, Object
 from registry.application.release_metadata import (
     string_entries,
@@ -99,7 +99,7 @@ def to_release(tenant: Object, current: Object | None, settings: ReleaseSettings
 
 def _with_own_spec(release: Object) -> Object:
     """A copy whose spec can be changed. The metadata are replaced as a whole, and the status is not changed."""
-    return {**release, "spec": deepcopy(release["spec"])} if "spec" in release else dict(release)
+    return {**release, "spec": deep_copy(release["spec"])} if "spec" in release else dict(release)
 
 
 def _new_release(tenant: Object, settings: ReleaseSettings) -> Object:

@@ -3,9 +3,9 @@ together."""
 
 from __future__ import annotations
 
-import copy
 from functools import cached_property
 
+from apiserver.json.values import deep_copy
 from apiserver.meta import errors
 from apiserver.meta import object_meta as meta
 from apiserver.meta.errors import FieldError
@@ -41,7 +41,7 @@ class TenantStrategy:
     def prepare_for_update(self, new: Object, old: Object) -> None:
         self.prepare_for_create(new)
         if "status" in old:
-            new["status"] = copy.deepcopy(old["status"])
+            new["status"] = deep_copy(old["status"])
 
     def name_errors(self, obj: Object) -> list[FieldError]:
         metadata = obj["metadata"]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from copy import deepcopy
 
 from apiserver.encoding.encoded_object import epoch
 from apiserver.encoding.table import NAME
+from apiserver.json.values import deep_copy
 from apiserver.meta.resource import Age, Column, Object, Resource, Schema
 from registry.application.release_metadata import string_entries
 from registry.cluster.interface import SECRETS
@@ -43,7 +43,7 @@ class SecretConversion:
     def to_changed(self, obj: Object, current: Object) -> Object:
         """Fields that a TenantSecret does not have, such as `immutable`, stay."""
         metadata = stored_metadata(obj["metadata"], current["metadata"], _HIDDEN)
-        others = {field: deepcopy(value) for field, value in current.items() if field not in ("data", "type")}
+        others = {field: deep_copy(value) for field, value in current.items() if field not in ("data", "type")}
         changed = {**others, "metadata": metadata, **_content(obj)}
         return current if changed == _without_managed_fields(current) else changed
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+from apiserver.json.values import deep_copy
 from apiserver.meta.resource import Object
 from tenant_apiserver.lifecycle.facts import VERSION, api_service_name
 from tenant_apiserver.lifecycle.installed import NAMESPACE, SERVER
@@ -61,7 +61,7 @@ def repaired(api_service: Object, ours: OurServer) -> Object:
     """A copy, with the CA of its own server. An upgrade of that server's chart that puts the APIService back after a
     move leaves our CA in it, as the chart names none: cert-manager writes it, if it runs. A merged one that renames the
     Service also leaves our port, and the APIService without cert-manager's annotation."""
-    found = deepcopy(api_service)
+    found = deep_copy(api_service)
     metadata, spec = found["metadata"], found["spec"]
     try:
         former = _former(metadata.get("annotations") or {})
@@ -81,7 +81,7 @@ def moved_back(api_service: Object) -> Object:
     """The APIService in its former form, with what an upgrade has changed since. Raises NotSaved."""
     metadata = api_service["metadata"]
     former = _former(metadata.get("annotations") or {})
-    back = deepcopy(api_service)
+    back = deep_copy(api_service)
     annotations = {
         key: value
         for key, value in (back["metadata"].get("annotations") or {}).items()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 
 from admission.tenant.claims.claim import ProposedWrite
 from admission.tenant.claims.metrics import ClaimMetrics
+from apiserver.json.values import deep_copy
 from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
@@ -63,7 +63,7 @@ class Withdrawal:
                 undone["resourceQuotas"] = dict(write.old.quotas) or None
             if not undone:
                 return 0
-            restored = copy.deepcopy(current)
+            restored = deep_copy(current)
             spec = {**restored["spec"], **undone}
             restored["spec"] = {field: value for field, value in spec.items() if field not in undone or value}
             try:

@@ -3,7 +3,6 @@ to WIRE-G28)."""
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from apiserver.endpoints.handlers.create import drop_system_fields
 from apiserver.endpoints.handlers.request_scope import RequestScope, write_options_document
 from apiserver.endpoints.handlers.update import check_identity
 from apiserver.endpoints.responsewriters import object_response
+from apiserver.json.values import deep_copy
 from apiserver.meta import errors
 from apiserver.meta import object_meta as meta
 from apiserver.meta.resource import GroupKind, Key, Object, Resource
@@ -167,7 +167,7 @@ class _ApplyPatcher:
         request, resource = self.request, self.request.scope.resource
         applied = request.scope.field_manager.apply(
             current,
-            copy.deepcopy(self.configuration.value),
+            deep_copy(self.configuration.value),
             manager=request.options.field_manager,
             force=bool(request.options.force),
             now=request.now,

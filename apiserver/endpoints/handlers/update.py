@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from functools import partial
 from typing import cast
 
@@ -14,6 +13,7 @@ from apiserver.encoding.offload import json_size, offload_if_large
 from apiserver.endpoints.handlers import request_body as body
 from apiserver.endpoints.handlers.request_scope import RequestScope, write_options_document
 from apiserver.endpoints.responsewriters import object_response
+from apiserver.json.values import deep_copy
 from apiserver.meta import errors
 from apiserver.meta import object_meta as meta
 from apiserver.meta.resource import Key, Object
@@ -34,7 +34,7 @@ async def update(context: RequestContext, scope: RequestScope) -> web.StreamResp
 
     def track_fields(current: Object) -> Object:
         return scope.field_manager.update(
-            current, copy.deepcopy(sent), manager=options.field_manager, now=now, subresource=scope.subresource
+            current, deep_copy(sent), manager=options.field_manager, now=now, subresource=scope.subresource
         )
 
     async def change(current: Object | None) -> Object:

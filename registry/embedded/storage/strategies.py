@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any
 
+from apiserver.json.values import deep_copy
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Object, Resource
@@ -89,7 +89,7 @@ class SubresourceStrategy:
     def prepare_for_update(self, new: Object, old: Object) -> None:
         wanted, metadata = new.get(self._field), new["metadata"]
         new.clear()
-        new.update(copy.deepcopy(old))
+        new.update(deep_copy(old))
         _put(new, self._field, wanted)
         for name in self._metadata:
             _put(new["metadata"], name, metadata.get(name))
@@ -122,4 +122,4 @@ def _put(obj: Object, field: str, value: Any) -> None:
     if value is None:
         obj.pop(field, None)
     else:
-        obj[field] = copy.deepcopy(value)
+        obj[field] = deep_copy(value)

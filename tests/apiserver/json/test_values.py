@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.json.values import contains_more_than, equal, nests_deeper_than
+from apiserver.json.values import contains_more_than, deep_copy, equal, nests_deeper_than
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
@@ -34,6 +35,18 @@ json_values = st.recursive(
 def test_values_are_compared_as_json(left: Any, right: Any, same: bool) -> None:
     assert equal(left, right) is same
     assert equal(right, left) is same
+
+
+@given(json_values)
+def test_a_copy_is_equal_and_shares_no_container(value: Any) -> None:
+    copied = deep_copy(value)
+    assert json.dumps(copied) == json.dumps(value)
+    pairs = [(value, copied)]
+    while pairs:
+        one, other = pairs.pop()
+        if isinstance(one, (dict, list)):
+            assert one is not other
+            pairs += zip(*(each.values() if isinstance(each, dict) else each for each in (one, other)), strict=True)
 
 
 @given(json_values)
