@@ -13,6 +13,7 @@ from apiserver.meta.resource import Schema
 from apiserver.schema.patterns import go_pattern
 from apiserver.schema.rules import RULES
 from apiserver.schema.validation import Matches
+from registry.application.default_sizes import oversized_default
 
 MAX_BYTES = 512 * 1024
 MAX_NESTING = 64
@@ -38,6 +39,7 @@ _KEYWORD_TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), (int,)),
     **dict.fromkeys(("minimum", "maximum", "multipleOf"), (int, float)),
 }
+_RULE_TEXTS = ("message", "messageExpression", "reason", "fieldPath")
 
 
 class UnusableSchema(ValueError):
@@ -55,6 +57,8 @@ def parse_schema(text: str, matches: Matches) -> Schema:
     if schema.get("type", "object") != "object":
         raise UnusableSchema("its type must be object")
     _check(schema, matches)
+    if problem := oversized_default(schema):
+        raise UnusableSchema(problem)
     return {"type": "object", **schema}
 
 
@@ -93,10 +97,16 @@ def _check_part(path: str, part: Schema, matches: Matches) -> None:
         raise UnusableSchema(f"{path}: $ref is not supported")
     if not all(isinstance(name, str) for name in part.get("required") or ()):
         raise UnusableSchema(f"{path}: required has a value of a wrong type")
-    if not all(isinstance(rule, dict) and isinstance(rule.get("rule"), str) for rule in part.get(RULES) or ()):
+    if not all(_is_rule(rule) for rule in part.get(RULES) or ()):
         raise UnusableSchema(f"{path}: {RULES} has a value of a wrong type")
     if pattern := part.get("pattern"):
         _check_pattern(path, pattern, matches)
+
+
+def _is_rule(rule: object) -> bool:
+    if not isinstance(rule, dict) or not isinstance(rule.get("rule"), str):
+        return False
+    return all(isinstance(rule.get(field), str | None) for field in _RULE_TEXTS)
 
 
 def _check_pattern(path: str, pattern: str, matches: Matches) -> None:

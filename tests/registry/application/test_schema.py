@@ -23,6 +23,14 @@ def nested(levels: int) -> dict[str, Any]:
     return schema
 
 
+def multiplied(levels: int) -> dict[str, Any]:
+    """A list of ten lists of ten lists and so on: with defaults, ten times as many for each level."""
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(levels):
+        schema = {"type": "array", "default": [None] * 10, "items": schema}
+    return {"properties": {"a": schema}}
+
+
 def parsed(schema: object) -> Schema:
     return parse_schema(schema if isinstance(schema, str) else json.dumps(schema), matches)
 
@@ -31,6 +39,12 @@ def parsed(schema: object) -> Schema:
     ("schema", "why"),
     [
         pytest.param("{", "it is no JSON", id="no JSON"),
+        pytest.param(multiplied(30), r"\.: its defaults have more than 64 KiB", id="defaults of defaults"),
+        pytest.param(
+            {"properties": {"a": {"items": {"properties": {"b": {"default": "x" * 5000}}}}}},
+            "a.items: its defaults have more than 4 KiB",
+            id="a large default that each item of a list gets",
+        ),
         pytest.param("[]", "no JSON object", id="a list"),
         pytest.param({"type": "string"}, "must be object", id="the root is no object"),
         pytest.param({"properties": {"a": 5}}, "a: must be an object", id="a property that is no schema"),
@@ -45,6 +59,11 @@ def parsed(schema: object) -> Schema:
         pytest.param({"properties": {f"a{n}": {} for n in range(20_000)}}, "parts", id="many parts"),
         pytest.param({"x-kubernetes-validations": [{"rule": "true"}] * 200}, "rules", id="many rules"),
         pytest.param({"x-kubernetes-validations": ["true"]}, "wrong type", id="a rule that is a text"),
+        pytest.param(
+            {"x-kubernetes-validations": [{"rule": "true", "message": {}}]},
+            "wrong type",
+            id="a message that is no text",
+        ),
         pytest.param('{"description": "' + "a" * 600_000 + '"}', "characters", id="large"),
     ],
 )

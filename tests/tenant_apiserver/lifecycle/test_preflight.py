@@ -107,6 +107,14 @@ async def test_a_definition_that_this_version_cannot_serve_is_named_with_the_rea
     assert "openAPISchema" in one(checks, "ApplicationDefinition redis").message
 
 
+async def test_a_rule_whose_message_is_no_text_does_not_end_preflight() -> None:
+    cluster = live_cozystack()
+    schema = '{"type": "object", "x-kubernetes-validations": [{"rule": "true", "message": {}}]}'
+    cluster.add(APPLICATIONDEFINITIONS, definition("Redis", "redises", openAPISchema=schema))
+    checks = await checks_of(cluster, OperatorStep.REPLACE)
+    assert "wrong type" in one(checks, "ApplicationDefinition redis").message
+
+
 async def test_versions_come_from_the_objects_that_tell_them() -> None:
     checks = await checks_of(live_cozystack(), OperatorStep.REPLACE)
     told = {each.subject: each.message for each in checks if each.section == "Versions"}
