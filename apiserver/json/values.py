@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
@@ -42,6 +42,15 @@ def deep_copy(value: T) -> T:
         if isinstance(item, (dict, list)):
             copied[position] = deep_copy(item)
     return cast(T, copied)
+
+
+def comparable(value: Any) -> Hashable:
+    """The same for JSON values that are `equal`, and for no others."""
+    if isinstance(value, dict):
+        return "object", frozenset((key, comparable(each)) for key, each in value.items())
+    if isinstance(value, list):
+        return "array", tuple(comparable(each) for each in value)
+    return ("boolean", value) if isinstance(value, bool) else value
 
 
 def nests_deeper_than(value: Any, limit: int) -> bool:
