@@ -271,6 +271,14 @@ async def test_the_name_of_a_reader_stays_one_subject(name: str) -> None:
     assert fact["value"] == f"User {json.dumps(name)}"
 
 
+async def test_a_subject_of_several_bindings_is_counted_once() -> None:
+    """Cozystack binds the groups of an ancestor to each of four ClusterRoles."""
+    stored, (kind, view) = _bindings(), _bindings()[2]
+    before = json.loads(await ExplainWorld(_TENANTS, stored).explain("who-can-see"))["summary"]
+    stored.append((kind, {**view, "metadata": metadata("again", "tenant-root")}))
+    assert json.loads(await ExplainWorld(_TENANTS, stored).explain("who-can-see"))["summary"] == before
+
+
 async def test_very_many_readers_are_counted() -> None:
     """Of the last binding, as many subjects as there is room for."""
     stored, (kind, view) = _bindings(), _bindings()[2]
@@ -279,7 +287,7 @@ async def test_very_many_readers_are_counted() -> None:
         names = [{**subject, "name": f"g{number}-{each}"} for each in range(7)]
         stored.append((kind, {**view, "metadata": metadata(f"r{number:03}", "tenant-root"), "subjects": names}))
     answer = json.loads(await ExplainWorld(_TENANTS, stored).explain("who-can-see"))
-    assert answer["summary"] == "2102 subjects may get the tenant"
+    assert answer["summary"] == "2101 subjects may get the tenant"
     assert sum(len(each.get("subjects", ())) for each in answer["facts"]) == 1_000
     assert answer["facts"][-1]["value"] == "1102 more subjects are left out"
 
