@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +38,15 @@ def indented(body: bytes) -> bytes:
 def to_yaml(body: bytes) -> bytes:
     """JSON as YAML with sorted keys, as sigs.k8s.io/yaml writes it."""
     return _dump(deepjson.loads(body))
+
+
+def to_ascii_yaml(value: dict[str, Any]) -> bytes:
+    """As `to_yaml`, with everything escaped that is not ASCII."""
+    try:
+        return _block(value, allow_unicode=False)
+    except _TOO_DEEP:
+        # as a whole, since it is YAML, too
+        return json.dumps(value, sort_keys=True).encode() + b"\n"
 
 
 def indented_list(head: bytes) -> ListFormat:
@@ -75,8 +85,10 @@ def _dump(value: dict[str, Any] | list[Any]) -> bytes:
     return b"".join(map(_item, value))
 
 
-def _block(value: dict[str, Any] | list[Any]) -> bytes:
-    text = yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True, default_flow_style=False)
+def _block(value: dict[str, Any] | list[Any], *, allow_unicode: bool = True) -> bytes:
+    text = yaml.dump(
+        value, Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=allow_unicode, default_flow_style=False
+    )
     return text.encode()
 
 

@@ -25,7 +25,7 @@ _PLAIN = {
     "→": ">",
     "…": ".",
 }
-_CONTROLS = re.compile(r"[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_NOT_ASCII = re.compile(r"[^\n\x20-\x7e]")
 _AS_PLAIN_TEXT = "kubectl-tenant-plain"
 
 
@@ -54,14 +54,28 @@ def colour() -> bool:
 
 
 def _encoded(document: Object, form: str) -> bytes:
-    if form == "yaml":
-        # imported late, because the other forms need no YAML
-        from apiserver.encoding.list_formats import to_yaml
+    """Both forms escape what controls a terminal, or hides or turns other characters."""
+    return _yaml(document) if form == "yaml" else _json(document)
 
-        return to_yaml(json.dumps(document).encode())
-    text = json.dumps(document, indent=4, ensure_ascii=False)
+
+def _json(document: Object) -> bytes:
     # JSON escapes those of ASCII alone, and a terminal obeys the others, too
-    return (_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n").encode(errors="backslashreplace")
+    return (_NOT_ASCII.sub(_escaped, json.dumps(document, indent=4, ensure_ascii=False)) + "\n").encode()
+
+
+def _yaml(document: Object) -> bytes:
+    # imported late, because the other forms need no YAML
+    from apiserver.encoding.list_formats import to_ascii_yaml, to_yaml
+
+    text = to_yaml(json.dumps(document).encode())
+    if all(line.isprintable() for line in text.decode().split("\n")):
+        return text
+    # YAML has one escape for all of them, and PyYAML uses it for all that is not ASCII, or for none
+    return to_ascii_yaml(document)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:
