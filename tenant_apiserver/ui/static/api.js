@@ -1,5 +1,7 @@
 /** Requests of the Kubernetes API: read, list in pages, watch, and write. */
 
+import { messageText } from "./format.js";
+
 const JSON_TYPE = "application/json";
 const MERGE_PATCH = "application/merge-patch+json";
 const PAGE_SIZE = 500;
@@ -16,15 +18,15 @@ export function tenantPath(namespace = "", name = "", subresource = "") {
   return parts.filter(Boolean).join("/");
 }
 
-/** An answer of the API that is not a success: a Status of Kubernetes. */
+/** An answer of the API that is not a success: a Status of Kubernetes. Its texts may quote objects of anybody. */
 export class ApiError extends Error {
   /** @param {any} status @param {number} code */
   constructor(status, code) {
-    super(status?.message || `the server answered ${code}`);
+    super(messageText(status?.message || `the server answered ${code}`));
     this.code = status?.code || code;
     this.reason = status?.reason || "";
     /** @type {{field?: string, message?: string, reason?: string}[]} */
-    this.causes = status?.details?.causes ?? [];
+    this.causes = (status?.details?.causes ?? []).map((/** @type {any} */ each) => ({ ...each, message: messageText(each.message) }));
   }
 }
 
@@ -158,5 +160,5 @@ function writeQuery(dryRun) {
 
 /** The texts of a Warning header (RFC 7234 5.5): 299 - "text", 299 - "text". @param {string | null} header */
 function warningsOf(header) {
-  return [...(header ?? "").matchAll(/\d{3} \S+ "((?:[^"\\]|\\.)*)"/g)].map((found) => found[1].replace(/\\(.)/g, "$1"));
+  return [...(header ?? "").matchAll(/\d{3} \S+ "((?:[^"\\]|\\.)*)"/g)].map((found) => messageText(found[1].replace(/\\(.)/g, "$1")));
 }

@@ -76,7 +76,7 @@ function factItem({ object, status, value, subjects, rule, link, reason, message
     h("span", { class: "mark", role: "img", "aria-label": WORDS.get(status) ?? status }, MARKS.get(status) ?? "?"),
     h("div", {},
       h("p", { class: "rule" }, visible(rule)),
-      h("p", {}, h("code", {}, visible(object.field ?? place)), value !== undefined && !subjects ? h("span", { class: "value" }, visible(value)) : null),
+      h("p", {}, h("code", {}, visible(object.field ?? place)), value !== undefined && !subjects && " ", value !== undefined && !subjects ? h("span", { class: "value" }, visible(value)) : null),
       subjects && subjectList(subjects),
       message && h("p", { class: "note" }, visible(reason ? `${reason}: ${message}` : message)),
       remedy && h("p", { class: "remedy" }, visible(remedy)),

@@ -1,5 +1,7 @@
 /** A Tenant as the form has it, the patch of what was changed, and the fields that errors belong to. Pure. */
 
+import { visible } from "./format.js";
+
 export const SWITCHES = ["gateway", "ingress", "etcd", "monitoring", "seaweedfs", "computeplane"];
 const TEXTS = ["host", "schedulingClass"];
 
@@ -92,7 +94,7 @@ export function placeErrors(causes, message, resources) {
     const input = inputOf(cause.field ?? "", resources);
     const text = withoutPrefix(cause.message ?? "");
     if (input) fields.set(input, [fields.get(input), text].filter(Boolean).join("; "));
-    else rest.push(cause.field ? `${cause.field}: ${text}` : text);
+    else rest.push(cause.field ? `${visible(cause.field)}: ${text}` : text);
   }
   return { fields, rest: causes.length ? rest : [message] };
 }

@@ -1,7 +1,7 @@
 /** The sections of the panel: each builds its elements from what is known of a tenant. */
 
 import { h } from "./dom.js";
-import { age, messageText, plural, statusClass, statusWord } from "./format.js";
+import { age, messageText, plural, statusClass, statusWord, visible } from "./format.js";
 import { conditionOf } from "./store.js";
 
 /**
@@ -63,7 +63,7 @@ export function servicesOf(tenant, actions) {
 
 /** @param {string} term @param {string | null} value @param {Node | string | null} note @param {Node | null} button @param {string} [style] */
 function factRow(term, value, note, button, style = "") {
-  return h("div", { class: style }, h("dt", {}, term), h("dd", {}, value, value && note ? " " : null, note && h("span", { class: "note" }, note)), button && h("dd", { class: "action" }, button));
+  return h("div", { class: style }, h("dt", {}, term), h("dd", {}, value && visible(value), value && note ? " " : null, note && h("span", { class: "note" }, note)), button && h("dd", { class: "action" }, button));
 }
 
 /** @param {Actions} actions @param {string | undefined} workload @param {string | undefined} own */
@@ -81,7 +81,7 @@ export function quotaOf(rows, actions) {
     bar.style.setProperty("--used", `${(row.allocatedShare + row.usedShare) * 100}%`);
     const parts = [`${row.allocated} declared by children`, row.used === undefined ? "" : `${row.used} used`].filter(Boolean);
     const tight = row.allocatedShare + row.usedShare >= 0.9;
-    return h("li", { class: tight ? "quota tight" : "quota" }, h("div", { class: "line" }, h("strong", {}, row.resource), h("span", {}, `${row.left} left of ${row.declared}`), why(actions, "tenant", `quota ${row.resource}`, `${row.left} ${row.resource} left`)), bar, h("p", { class: "note" }, parts.join(", ")));
+    return h("li", { class: tight ? "quota tight" : "quota" }, h("div", { class: "line" }, h("strong", {}, visible(row.resource)), h("span", {}, visible(`${row.left} left of ${row.declared}`)), why(actions, "tenant", `quota ${row.resource}`, `${row.left} ${row.resource} left`)), bar, h("p", { class: "note" }, parts.join(", ")));
   });
   return section("Quota", ...bars);
 }
@@ -91,7 +91,7 @@ export function hostsOf(rows, actions) {
   if (!rows) return section("Hostnames", denied("routes"));
   if (!rows.length) return section("Hostnames", h("p", { class: "note" }, "No route of the tenant has a hostname. An HTTPRoute in its namespace adds one."));
   return section("Hostnames", ...pageOf("hosts", rows, actions, (row) => h("li", { class: "hostname" },
-    h("div", { class: "line" }, h("span", { class: "strong" }, row.hostname), h("span", { class: `chip ${statusClass(row.served)}` }, row.state), why(actions, `host/${row.hostname}`, "", row.hostname)),
+    h("div", { class: "line" }, h("span", { class: "strong" }, visible(row.hostname)), h("span", { class: `chip ${statusClass(row.served)}` }, row.state), why(actions, `host/${row.hostname}`, "", row.hostname)),
     h("p", { class: "note" }, messageText([row.from, row.reason, certificateText(row)].filter(Boolean).join(" · "))))));
 }
 

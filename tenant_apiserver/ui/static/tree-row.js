@@ -1,7 +1,7 @@
 /** One row of the tree: its element, and the lines that connect it with its parent. */
 
 import { h } from "./dom.js";
-import { statusClass, statusWord } from "./format.js";
+import { statusClass, statusWord, visible } from "./format.js";
 
 /** @typedef {import("./store.js").Row} Row */
 
@@ -28,7 +28,7 @@ export function showRow(element, row, quota, { indent, selected, changedAt }) {
   element.dataset.key = node.key;
   setAttributes(element, {
     "aria-level": row.level, "aria-posinset": row.position, "aria-setsize": row.size, "aria-selected": selected,
-    "aria-expanded": row.hasChildren ? row.expanded : null, "aria-label": labelOf(row, quota),
+    "aria-expanded": row.hasChildren ? row.expanded : null, "aria-label": visible(labelOf(row, quota)),
   });
   element.classList.toggle("context", !row.matches);
   element.classList.toggle("parent", row.hasChildren);
@@ -95,5 +95,6 @@ function setAttributes(element, values) {
 
 /** @param {Element} element @param {string} text */
 function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const shown = visible(text);
+  if (element.textContent !== shown) element.textContent = shown;
 }

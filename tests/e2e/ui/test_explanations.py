@@ -21,6 +21,23 @@ _EVENTS = """
     const actions = {why() {}, pageOf: () => 0, turn() {}};
     import("/static/sections.js").then(({eventsOf}) => done(eventsOf(events, actions).textContent));
 """
+_REFUSED = """
+    const [status, warning] = arguments, done = arguments[arguments.length - 1], send = window.fetch;
+    const answers = [Response.json(status, {status: 422}), Response.json({}, {headers: {Warning: warning}})];
+    window.fetch = async () => answers.shift();
+    import("/static/api.js").then(async ({request}) => {
+        const error = await request("POST", "/apis").catch(each => each);
+        const {warnings} = await request("POST", "/apis");
+        window.fetch = send;
+        const {placeErrors} = await import("/static/form-values.js");
+        const {fields, rest} = placeErrors(error.causes, error.message, []);
+        done([error.message, ...fields.values(), ...rest, ...warnings]);
+    });
+"""
+_WHERE = """
+    const [tenant] = arguments, done = arguments[arguments.length - 1];
+    import("/static/sections.js").then(({domainOf}) => done(domainOf(tenant, {why() {}}).textContent));
+"""
 _SERVED = """
     const [served] = arguments, done = arguments[arguments.length - 1], send = window.fetch;
     const group = "gateway.networking.k8s.io", versions = Object.keys(served);
@@ -63,6 +80,27 @@ def test_no_text_of_an_object_hides_or_turns_another(page: Chromium) -> None:
     fact = _answer(value="v\u202e", message="m\u200b\u2066", remedy="r\x1b[2J", reason="R\u202e")
     _, text = page.driver.execute_async_script(_SHOW, {**fact, "summary": "s\u202e"})
     assert all(each.isprintable() for each in text), text
+
+
+def test_no_error_and_no_warning_of_the_api_hides_or_turns_another(page: Chromium) -> None:
+    """Policies and webhooks may quote any field of an object, also one that another has written."""
+    host = {"field": "spec.host", "message": "Forbidden: h\u202e"}
+    status = {"message": "a\nb\u061c", "details": {"causes": [host, {"field": "spec.x\u2066", "message": "c\u200b"}]}}
+    texts = page.driver.execute_async_script(_REFUSED, status, '299 - "w\x9b"')
+    assert texts == ["a b\\u{61c}", "H\\u{202e}", "spec.x\\u{2066}: C\\u{200b}", "w\\u{9b}"]
+
+
+def test_no_value_of_a_tenant_hides_or_turns_another(page: Chromium) -> None:
+    """A HelmRelease that nobody admitted has any text for its values."""
+    tenant = {"spec": {"host": "a\u202e", "schedulingClass": "s\u2066"}, "status": {"host": {"value": "a\u202e"}}}
+    assert page.driver.execute_async_script(_WHERE, tenant).isprintable()
+
+
+def test_a_value_does_not_touch_the_name_of_its_field(page: Chromium) -> None:
+    """Screen readers, and those who copy it, have the text without its style."""
+    binding = {"kind": "Tenant", "namespace": "tenant-root", "name": "a", "field": "spec.host"}
+    _, text = page.driver.execute_async_script(_SHOW, _answer(object=binding, value="a.example.org"))
+    assert "spec.host a.example.org" in text
 
 
 def test_the_message_of_an_event_is_one_line_that_hides_nothing(page: Chromium) -> None:
