@@ -137,7 +137,8 @@ def _port(text: str) -> int:
 def _superfluous(found: argparse.Namespace, rest: Sequence[str]) -> str:
     unknown = [each for each in rest if each.startswith("-") and each != "-"]
     if not unknown:
-        return f"{found.command} has too many arguments: {' '.join(rest)}"
+        hint = "; a route is NAMESPACE/NAME" if getattr(found, "subject", "") == "route" else ""
+        return f"{found.command} has too many arguments: {' '.join(rest)}{hint}"
     flag = unknown[0].partition("=")[0]
     names = [name for each in FLAGS if each.belongs_to(found.command) for name in each.names if len(name) > 2]
     nearest = difflib.get_close_matches(flag, names, n=1)

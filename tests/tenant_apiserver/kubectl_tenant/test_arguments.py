@@ -43,6 +43,7 @@ def test_a_name_of_a_wrong_form_is_refused_before_a_request(
         ("tree --name x", "unknown flag: --name", "tree"),
         ("tree -o table", "--output must be wide, json or yaml, not table", "tree"),
         ("tree a b", "tree has too many arguments: b", "tree"),
+        ("explain route a web", "explain has too many arguments: web; a route is NAMESPACE/NAME", "explain"),
         ("hosts a", "hosts has too many arguments: a", "hosts"),
         ("tree -n", "-n/--namespace: a value is missing", "tree"),
         ("explain alice", "explain needs one of tenant, host, route, namespace, user, not alice", "explain"),
