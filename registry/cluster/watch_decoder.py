@@ -24,6 +24,11 @@ class WatchDecoder:
         self._buffer = bytearray()
         self._limit = limit
 
+    @property
+    def buffered(self) -> int:
+        """The bytes of a line that is incomplete so far."""
+        return len(self._buffer)
+
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """Yields the lines that `chunk` completes. Raises MalformedStream."""
         searched = len(self._buffer)

@@ -135,7 +135,8 @@ class MergedAnswers:
 
     async def watch(self, context: RequestContext, partition: Partition) -> web.StreamResponse:
         """Raises AccessDenied if the cluster refuses every part, and the StatusError of a part that fails."""
-        requests, query = CallerRequests(self._upstream, self._refusals, context), parse_watch_query(context.query)
+        requests = CallerRequests(self._upstream, self._refusals, context, self._slots.waiting)
+        query = parse_watch_query(context.query)
         visibility = await partition.visibility(context.user, context.info)
         client = _client(context, requests.media.transform)
         merged = WatchOfParts(

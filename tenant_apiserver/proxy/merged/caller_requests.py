@@ -15,6 +15,7 @@ from apiserver.encoding.negotiation import JSON, MediaType, negotiate
 from apiserver.encoding.offload import offload_if_large
 from apiserver.meta.errors import ServiceUnavailable, TooManyRequests
 from apiserver.meta.resource import Object
+from apiserver.request.bytes_in_flight import BytesInFlight, Reservation
 from apiserver.request.context import RequestContext
 from registry.cluster.answer import decode_answer
 from registry.cluster.interface import ClusterUnreachable
@@ -37,9 +38,15 @@ class CallerRequests:
     """All requests have the identity of the caller's, and its form, in JSON: whole objects, Table or
     PartialObjectMetadata, of objects or lists. `media` is that of the caller."""
 
-    def __init__(self, upstream: UpstreamClient, refusals: ImpersonationRefusals, context: RequestContext) -> None:
-        """Raises NotAcceptable for a caller who accepts no JSON, nor YAML of a list, and a 403 for an identity that
-        headers cannot carry."""
+    def __init__(
+        self,
+        upstream: UpstreamClient,
+        refusals: ImpersonationRefusals,
+        context: RequestContext,
+        waiting: BytesInFlight | None = None,
+    ) -> None:
+        """`waiting` bounds the bytes of events of watches. Raises NotAcceptable for a caller who accepts no JSON, nor
+        YAML of a list, and a 403 for an identity that headers cannot carry."""
         self.media = negotiate(context.http.headers.get("Accept", ""), watch=context.info.is_watch)
         self._upstream = upstream
         self._refusals = refusals
@@ -53,6 +60,7 @@ class CallerRequests:
         )
         self._headers.extend(impersonation_headers(context.user))
         self._reservation = context.reservation
+        self._waiting, self._user = waiting, context.user.name
 
     async def get_one(self, target: str) -> Object:
         """The single object at a path: the form of a list has another name. Its JSON counts as memory of the user's
@@ -84,14 +92,18 @@ class CallerRequests:
 
     @asynccontextmanager
     async def events(self, target: str) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The lines of a watch, each a JSON document. Raises the StatusError of a watch that is refused, and
-        ServiceUnavailable if it breaks off."""
+        """The lines of a watch, each a JSON document. Raises the StatusError of a watch that is refused,
+        ServiceUnavailable if it breaks off, and TooManyRequests."""
         async with self._open(target) as response:
             if response.status != _OK:
                 body = await response.read()
                 self._check_refusal(response, body)
                 decode_answer(response.status, response.reason or "", body)
-            yield _lines(response)
+            waiting = Reservation(self._waiting, self._user)
+            try:
+                yield _lines(response, waiting)
+            finally:
+                waiting.resize(0)
 
     async def _get(self, target: str, decode: Callable[[int, str, bytes], T], accept: str = "") -> tuple[T, int]:
         """Also returns the size of the JSON, which is reserved."""
@@ -139,11 +151,15 @@ class CallerRequests:
             raise ServiceUnavailable("the response of the cluster broke off", retry_after=1) from error
 
 
-async def _lines(response: ClientResponse) -> AsyncIterator[bytes]:
+async def _lines(response: ClientResponse, waiting: Reservation) -> AsyncIterator[bytes]:
+    """`waiting` is for an event that has not arrived as a whole."""
     decoder = WatchDecoder()
     async for chunk in response.content.iter_any():
         for line in decoder.feed(chunk):
+            # it is of those who take it
+            waiting.resize(0)
             yield line
+        waiting.resize(decoder.buffered)
 
 
 def _accept(media: MediaType) -> str:

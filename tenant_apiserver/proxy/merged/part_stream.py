@@ -10,7 +10,8 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
-from apiserver.meta.errors import StatusError
+from apiserver.meta.errors import StatusError, TooManyRequests
+from apiserver.request.bytes_in_flight import Reservation
 from registry.cluster.watch_decoder import parse_watch_event
 from tenant_apiserver.proxy.merged.frames import Form
 from tenant_apiserver.proxy.merged.packed_list import PackedList, added_frames
@@ -20,6 +21,8 @@ _logger = logging.getLogger(__name__)
 # events and their bytes, of all parts together: what a slow client makes wait is not read from the cluster
 _WAITING: Final = 256
 _WAITING_BYTES: Final = 1024 * 1024
+# of an event that counts only when there is room for it: all others count as soon as they are read
+_SMALL_BYTES: Final = 16 * 1024
 _AT_ONCE: Final = 16
 # objects: all parts wait with their first pages until the client can read, and then one with a further page
 _FIRST_PAGE, _PAGE = 5, 100
@@ -74,11 +77,14 @@ class Streams:
     """Reads the watches of all parts. A watch that ends, or fails, ends the whole: its client goes on from the latest
     version that it has."""
 
-    def __init__(self, requests: PartRequests, selection: Mapping[str, str]) -> None:
+    def __init__(self, requests: PartRequests, selection: Mapping[str, str], waiting: Reservation) -> None:
+        """`waiting` is the memory of the events that the client has not got yet."""
         self._requests = requests
         self._selection = selection
         self._lines: deque[tuple[PartStream, bytes | Complete]] = deque()
+        self._waiting = waiting
         self._bytes = 0
+        self._taken = 0
         self._room = asyncio.Event()
         self._openings = asyncio.Semaphore(_AT_ONCE)
         self._paging = asyncio.Lock()
@@ -96,7 +102,14 @@ class Streams:
         self._room.set()
         taken = self._lines.popleft()
         self._bytes -= _size(taken[1])
+        self._taken += _size(taken[1])
         return taken
+
+    def sent(self) -> None:
+        """The client has got what was taken."""
+        self._waiting.subtract(self._taken)
+        self._taken = 0
+        self._room.set()
 
     async def close(self, *streams: PartStream) -> None:
         """Ends streams, so that nothing more of them is taken."""
@@ -105,7 +118,8 @@ class Streams:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._lines = deque(each for each in self._lines if each[0] not in streams)
-        self._bytes = sum(_size(line) for _, line in self._lines)
+        before, self._bytes = self._bytes, sum(_size(line) for _, line in self._lines)
+        self._waiting.subtract(before - self._bytes)
         self._room.set()
 
     async def _follow(self, stream: PartStream) -> None:
@@ -184,12 +198,36 @@ class Streams:
         return True
 
     async def _put(self, stream: PartStream, line: bytes | Complete) -> None:
-        while len(self._lines) >= _WAITING or self._bytes >= _WAITING_BYTES:
-            self._room.clear()
-            await self._room.wait()
+        """Raises TooManyRequests if what waits for the clients of a user, who do not read it, leaves no room: the watch
+        ends, and its client goes on from the version that it has."""
+        size = _size(line)
+        counted = size if size > _SMALL_BYTES else 0
+        self._waiting.add(counted)
+        try:
+            while self._is_full or self._has_to_wait(size - counted):
+                self._room.clear()
+                await self._room.wait()
+            self._waiting.add(size - counted)
+        except BaseException:
+            self._waiting.subtract(counted)
+            raise
         self._lines.append((stream, line))
-        self._bytes += _size(line)
+        self._bytes += size
         self.changed.set()
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._lines) >= _WAITING or self._bytes >= _WAITING_BYTES
+
+    def _has_to_wait(self, size: int) -> bool:
+        """True if there is no room for an event until the client has got others."""
+        if not self._bytes and not self._taken:
+            return False
+        try:
+            self._waiting.check(size)
+        except TooManyRequests:
+            return True
+        return False
 
     def _end(self) -> None:
         self.ended = True

@@ -91,7 +91,7 @@ class WatchOfParts:
         self._part = part
         self._slots = slots
         self._remember = remember
-        self._streams = Streams(requests, query.selection)
+        self._streams = Streams(requests, query.selection, slots.waiting)
         self._open: dict[str, PartStream] = {}
         self._told: ToldObjects | None = ToldObjects()
         self._form = Form()
@@ -115,6 +115,7 @@ class WatchOfParts:
         self._slots.resize(len(visible))
         self._told = start.told.copy() if start.told is not None else None
         self._form, self._bookmarked = start.form, start.version
+        self._bound_told()
         if self._told is None and start.possible - visible:
             raise GONE
         for name in sorted(visible):
@@ -127,10 +128,11 @@ class WatchOfParts:
 
     async def close(self) -> None:
         await self._streams.close(*self._open.values())
-        self._slots.resize(0)
+        self._slots.close()
 
     async def frames(self) -> bytes:
-        """The next events, each a line. Empty at the end of the watch."""
+        """The next events, each a line, after the client has got those before. Empty at the end of the watch."""
+        self._streams.sent()
         while True:
             self._streams.changed.clear()
             if self._is_over:
@@ -224,8 +226,14 @@ class WatchOfParts:
                 self._told.discard(stream.part.name, frames.key_of(metadata))
             else:
                 self._told.add(stream.part.name, frames.key_of(metadata), frames.uid_of(metadata))
+            self._bound_told()
         if safe := self._safe_version():
             self._remember(str(version), Position(time.monotonic(), safe, self._told, self._form))
+
+    def _bound_told(self) -> None:
+        """Forgets the objects if the watches of the user have too many: after a revocation, clients list again."""
+        if self._told is not None and not self._slots.has_room_for(self._told.size):
+            self._told = None
 
     def _bookmark(self, stream: PartStream, part_version: int) -> bytes:
         """The bookmark of the whole, empty if it is not due, after the client has a part up to a version."""

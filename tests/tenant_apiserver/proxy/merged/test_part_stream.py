@@ -13,6 +13,7 @@ import pytest
 from aiohttp import ClientPayloadError
 
 from apiserver.meta.errors import ServiceUnavailable
+from apiserver.request.bytes_in_flight import UNLIMITED, BytesInFlight, Reservation
 from tenant_apiserver.proxy.merged.packed_list import PackedList, pack
 from tenant_apiserver.proxy.merged.part import CollectionPart
 from tenant_apiserver.proxy.merged.part_stream import Complete, PartStream, Streams
@@ -54,8 +55,10 @@ class _Cluster:
         yield lines()
 
 
-def _opened(cluster: _Cluster, parts: int, *, begins: bool) -> tuple[Streams, list[PartStream]]:
-    streams = Streams(cluster, {})
+def _opened(
+    cluster: _Cluster, parts: int, *, begins: bool, waiting: Reservation | None = None
+) -> tuple[Streams, list[PartStream]]:
+    streams = Streams(cluster, {}, waiting or UNLIMITED)
     found = [PartStream(CollectionPart(f"p{n}", f"p{n}"), {}, 0, begins=begins) for n in range(parts)]
     for each in found:
         streams.open(each)
@@ -171,5 +174,37 @@ async def test_a_watch_does_without_bookmarks_that_the_cluster_does_not_have() -
     streams, parts = _opened(_OldEtcd(), 1, begins=False)
     await asyncio.sleep(0.5)
     assert streams.take() == (parts[0], b"{}")
+    assert not streams.ended
+    await streams.close(*parts)
+
+
+@virtual
+async def test_events_that_nobody_reads_are_bounded_for_all_watches_of_a_user() -> None:
+    """A user can have hundreds of watches of one namespace, and change a large object in it. A watch for which there is
+    no room ends, and those of others go on."""
+    in_memory = BytesInFlight(total=100 * _MIB, per_user=4 * _MIB)
+    watches = [_opened(_Cluster(line=_MIB), 1, begins=False, waiting=Reservation(in_memory, "eve")) for _ in range(8)]
+    other, _ = _opened(_Cluster(line=_MIB), 1, begins=False, waiting=Reservation(in_memory, "alice"))
+    await asyncio.sleep(10)
+    assert sum(streams.ended for streams, _ in watches) >= 4
+    assert not other.ended
+    in_memory.check("eve", 0)
+    for streams, parts in watches:
+        await streams.close(*parts)
+    # all is free again
+    in_memory.check("eve", 4 * _MIB)
+
+
+@virtual
+async def test_a_watch_that_is_read_goes_on_while_others_wait() -> None:
+    """Small events wait until the client has got those before."""
+    in_memory = BytesInFlight(total=100 * _MIB, per_user=100_000)
+    streams, parts = _opened(_Cluster(line=10_000), 1, begins=False, waiting=Reservation(in_memory, "eve"))
+    await asyncio.sleep(100)
+    assert not streams.ended
+    for _ in range(100):
+        streams.sent()
+        await asyncio.sleep(1)
+        assert streams.take() is not None
     assert not streams.ended
     await streams.close(*parts)

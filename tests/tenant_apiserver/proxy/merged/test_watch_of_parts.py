@@ -139,3 +139,27 @@ async def test_a_watch_ends_that_is_granted_more_than_its_user_may_have() -> Non
     assert await waiting == b""
     await watch.close()
     await other.close()
+
+
+@virtual
+async def test_the_objects_that_all_watches_of_a_user_know_are_limited() -> None:
+    """They would fill the memory: a user can have hundreds of watches of thousands of objects. After a revocation, the
+    clients of those beyond list again."""
+    slots, visible = StreamSlots(told_per_user=700), [frozenset({"one", "two"})]
+    outcomes = []
+    for _ in range(2):
+        watch = await _begun(_Cluster(ADDED), lambda: visible[0], WatchSlots(slots, "eve"))
+        assert len((await watch.frames()).splitlines()) == 2
+        outcomes.append(watch)
+    visible[0] = frozenset({"one"})
+    events = []
+    for watch in outcomes:
+        watch.changed()
+        events.append(json.loads((await watch.frames()).splitlines()[0]))
+    assert [each["type"] for each in events] == ["DELETED", "ERROR"]
+    assert events[1]["object"]["code"] == 410
+    for watch in outcomes:
+        await watch.close()
+    again = await _begun(_Cluster(ADDED), slots=WatchSlots(slots, "eve"))
+    assert len((await again.frames()).splitlines()) == 2
+    await again.close()
