@@ -81,6 +81,10 @@ class CallerRequests:
         self._reservation.subtract(max(size - packed.size, 0))
         return packed
 
+    def release(self, packed: PackedList) -> None:
+        """Of a list that is no longer needed."""
+        self._reservation.subtract(packed.size)
+
     @asynccontextmanager
     async def held(self, target: str) -> AsyncIterator[PackedList]:
         """As `list`, of a list that is in memory for the block only."""
@@ -88,7 +92,7 @@ class CallerRequests:
         try:
             yield packed
         finally:
-            self._reservation.subtract(packed.size)
+            self.release(packed)
 
     @asynccontextmanager
     async def events(self, target: str) -> AsyncIterator[AsyncIterator[bytes]]:

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
 
-from apiserver.meta.errors import Expired, InternalError, StatusError
+from apiserver.meta.errors import Expired, InternalError, StatusError, TooManyRequests
 from apiserver.request.options import check_list_query
 from apiserver.request.request_info import Query
 from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
@@ -60,6 +60,9 @@ class ListOfParts:
         self.version = token.version if token is not None else ""
         self._first: PackedList | None = None
         self._count = 0
+        self._at_once = _AT_ONCE
+        # by their ids: read, and not in the page so far
+        self._untaken: dict[int, PackedList] = {}
         self.items_of: dict[str, Sequence[PackedItem]] = {}
         """The items, or the rows of a Table, by the names of their parts."""
 
@@ -81,14 +84,29 @@ class ListOfParts:
         """The token of the next page, None after the last one."""
         waiting = deque(self._parts)
         while waiting:
-            at_once = _AT_ONCE if self.version or self._query.version else 1
+            at_once = self._at_once if self.version or self._query.version else 1
             wave = [waiting.popleft() for _ in range(min(at_once, len(waiting)))]
-            answers = await gather_or_raise([partial(self._ask, part, self._room) for part in wave])
+            try:
+                answers = await gather_or_raise([partial(self._ask, part, self._room) for part in wave])
+            except TooManyRequests:
+                if not self._query.limit or len(wave) == 1:
+                    raise
+                # each part is asked for a whole page, of which there is room for one
+                self._release_untaken()
+                waiting.extendleft(reversed(wave))
+                self._at_once = 1
+                continue
             for position, answer in enumerate(answers):
                 following = [*wave[position + 1 :], *waiting][:1]
                 if answer is not None and (token := await self._take(wave[position], answer, following)):
+                    self._release_untaken()
                     return token
         return None
+
+    def _release_untaken(self) -> None:
+        for each in self._untaken.values():
+            self._requests.release(each)
+        self._untaken.clear()
 
     @property
     def _room(self) -> int:
@@ -101,6 +119,7 @@ class ListOfParts:
         """Adds the objects of a part. The token if the page is full."""
         if self._query.limit and len(answer.items) > self._room:
             # it was asked before others of its wave had filled the page
+            self._requests.release(self._untaken.pop(id(answer)))
             again = await self._ask(part, self._room)
             if again is None:
                 return None
@@ -112,6 +131,7 @@ class ListOfParts:
         return MergedToken(self.version, following[0].name, "") if is_full and following else None
 
     def _add(self, part: CollectionPart, answer: PackedList) -> None:
+        self._untaken.pop(id(answer), None)
         items, version = answer.items, str(answer.metadata.get("resourceVersion") or "")
         if self._first is None:
             self._first = answer
@@ -142,11 +162,13 @@ class ListOfParts:
 
     async def _get(self, part: CollectionPart, query: Mapping[str, str]) -> PackedList | None:
         try:
-            return await self._requests.list(part.target(self._query.selection, **query))
+            answer = await self._requests.list(part.target(self._query.selection, **query))
         except StatusError as error:
             if error.code != _FORBIDDEN:
                 raise
             return None
+        self._untaken[id(answer)] = answer
+        return answer
 
 
 async def gather_or_raise(calls: Sequence[Callable[[], Coroutine[Any, Any, T]]]) -> list[T]:
