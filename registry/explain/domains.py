@@ -11,7 +11,7 @@ from registry.explain.hostnames import domains_around
 from registry.explain.known import KnownTenant
 from registry.explain.sight import MOST_REVIEWS, Sight
 from registry.explain.sources import ExplainSources
-from registry.explain.told_hosts import told_host
+from registry.explain.status_hosts import status_host
 
 
 class TenantsAround(NamedTuple):
@@ -24,7 +24,7 @@ class TenantsAround(NamedTuple):
 
 
 async def tenants_around(sources: ExplainSources, sight: Sight, tenant: KnownTenant, host: str) -> TenantsAround:
-    """Other Tenants whose statuses tell a domain around the host.
+    """Other Tenants whose statuses have a domain around the host.
 
     Lists show them to the user, and each is reviewed besides. So neither the Tenants nor the number of reviews tell
     whether others, which are hidden, have one of the domains.
@@ -41,7 +41,7 @@ async def tenants_around(sources: ExplainSources, sight: Sight, tenant: KnownTen
     for (domain, key), may in zip(some, allowed, strict=True):
         cached = await sources.tenants.get(key) if may else None
         # it may have changed during the reviews
-        if cached is not None and told_host(obj := cached.object()) == domain:
+        if cached is not None and status_host(obj := cached.object()) == domain:
             found.append((domain, obj))
     longest = found[0][0] if found else ""
     return TenantsAround([obj for _, obj in found], longest, truncated=len(seen) > len(some))

@@ -9,7 +9,7 @@ from apiserver.meta.resource import Key
 from apiserver.request.context import User
 from apiserver.storage.visibility import VisibilitySource
 from apiserver.storage.watch_cache import WatchCache
-from registry.explain.told_hosts import ToldHosts
+from registry.explain.status_hosts import StatusHosts
 from registry.tenant.tree import TenantTree
 
 
@@ -20,7 +20,7 @@ class ExplainSources:
 
     tree: TenantTree
     tenants: WatchCache
-    hosts: ToldHosts
+    hosts: StatusHosts
     visibility: VisibilitySource
     gateway_name: str
     may_set_host: Callable[[User], bool]

@@ -12,8 +12,8 @@ from apiserver.storage.visibility import VisibilitySource
 from apiserver.storage.watch_cache import WatchCache
 from registry.cluster.interface import ClusterClient
 from registry.explain.sources import ExplainSources
+from registry.explain.status_hosts import StatusHosts
 from registry.explain.storage import Explainer, TenantExplain
-from registry.explain.told_hosts import ToldHosts
 from registry.tenant.tree import TenantTree
 from registry.tenantgateway.types import TENANTGATEWAY_NAME
 
@@ -31,7 +31,7 @@ class ExplainedTenants:
 def tenant_explain(cluster: ClusterClient, tenants: ExplainedTenants, authorizer: Authorizer) -> TenantExplain:
     """Every replica answers, because all facts are in the cluster: in specs, and in statuses that the leader writes.
     Called before the cache is filled."""
-    hosts = ToldHosts()
+    hosts = StatusHosts()
     tenants.cache.subscribe(hosts.on_event)
     sources = ExplainSources(
         tree=tenants.tree,

@@ -32,8 +32,8 @@ from tenant_apiserver.proxy.merged.list_response import list_response
 from tenant_apiserver.proxy.merged.packed_list import PackedItem, PackedList
 from tenant_apiserver.proxy.merged.part import CollectionPart
 from tenant_apiserver.proxy.merged.positions import Client, Position, Positions, client_of
+from tenant_apiserver.proxy.merged.sent_objects import SentObjects
 from tenant_apiserver.proxy.merged.stream_slots import StreamSlots, WatchSlots
-from tenant_apiserver.proxy.merged.told_objects import ToldObjects
 from tenant_apiserver.proxy.merged.watch_of_parts import (
     EVERYTHING,
     GONE,
@@ -126,10 +126,10 @@ class MergedAnswers:
         since: float,
     ) -> web.StreamResponse:
         """Remembers the list for watches that go on from it."""
-        told = ToldObjects.of({name: {item.key: item.uid for item in each} for name, each in items.items()})
+        sent_objects = SentObjects.of({name: {item.key: item.uid for item in each} for name, each in items.items()})
         version = packed.metadata["resourceVersion"]
         if version.isdecimal():
-            position = Position(since, int(version), told, packed.form)
+            position = Position(since, int(version), sent_objects, packed.form)
             self._positions.remember(_client(context, requests.media.transform), version, position)
         return list_response(context, packed, requests.media.type)
 
@@ -212,7 +212,7 @@ class MergedAnswers:
             raise GONE
         if found is None:
             return Start(known, possible, version)
-        return Start(known, possible, min(found.version, version), found.told, found.form)
+        return Start(known, possible, min(found.version, version), found.sent_objects, found.form)
 
 
 async def _stream(context: RequestContext, merged: WatchOfParts, content_type: str) -> web.StreamResponse:

@@ -1,7 +1,7 @@
-"""The resourceVersions that clients have been told, with what they mean for a watch that goes on from there.
+"""The resourceVersions that were sent to clients, with what they mean for a watch that goes on from there.
 
 The streams of a merged watch are not in step: the version of an event may be beyond that of an event of another stream
-that the client never got. And since it was told, the caller may have been granted or denied namespaces.
+that the client never got. And since then, the caller may have been granted or denied namespaces.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from tenant_apiserver.proxy.merged.frames import NO_FORM, Form
-from tenant_apiserver.proxy.merged.told_objects import ToldObjects, union
+from tenant_apiserver.proxy.merged.sent_objects import SentObjects, union
 
 _MAX_WEIGHT, _MAX_SHARE = 200_000, 20_000
 # positions of one client at one version: of pages, and of watches and lists that it has at once
@@ -42,22 +42,22 @@ _Key = tuple[Client, str]
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """At `time` of the monotonic clock, or later, the client has everything up to `version`. `told` are the objects
+    """At `time` of the monotonic clock, or later, the client has everything up to `version`. `sent_objects` are those
     that it has, None if they are not known. A watch goes on to change them: a client of an earlier position gets the
     events of the objects that it does not know yet."""
 
     time: float
     version: int
-    told: ToldObjects | None = None
+    sent_objects: SentObjects | None = None
     form: Form = NO_FORM
 
 
 @dataclass(slots=True)
 class _Counted:
-    """Objects that are told, which many positions share. `size` is the last known number, `positions` that of the
+    """Objects that were sent, which many positions share. `size` is the last known number, `positions` that of the
     positions that have them."""
 
-    told: ToldObjects
+    sent_objects: SentObjects
     size: int = 0
     positions: int = 0
 
@@ -71,13 +71,13 @@ class _Share:
 
 
 class Positions:
-    """Remembers the latest positions, as long as they and the objects that their clients have been told of are at most
+    """Remembers the latest positions, as long as they and the objects that were sent to their clients are at most
     200,000 together, 20,000 of them of one user. Replicas do not share them (docs/proxy.md says what that means)."""
 
     def __init__(self, max_weight: int = _MAX_WEIGHT, max_share: int = _MAX_SHARE) -> None:
         self._max_weight = max_weight
         self._max_share = max_share
-        # several watches of one client may have told a version, each with objects of its own
+        # several watches of one client may have sent a version, each with objects of its own
         self._positions: OrderedDict[_Key, dict[int, Position]] = OrderedDict()
         self._counted: dict[int, _Counted] = {}
         self._shares: dict[bytes, _Share] = {}
@@ -94,14 +94,14 @@ class Positions:
         self._positions.move_to_end(key)
         share.keys[key] = None
         share.keys.move_to_end(key)
-        before = positions.get(id(position.told))
+        before = positions.get(id(position.sent_objects))
         if before is None:
             self._weigh(share, 1)
         else:
             position = _earlier(before, position)
-        positions[id(position.told)] = position
-        if position.told is not None:
-            self._count(share, position.told, is_new=before is None)
+        positions[id(position.sent_objects)] = position
+        if position.sent_objects is not None:
+            self._count(share, position.sent_objects, is_new=before is None)
         if len(positions) > _MOST_AT_ONE_VERSION:
             self._join(key, share)
         while share.weight > self._max_share:
@@ -120,16 +120,16 @@ class Positions:
         joined = _joined(list(positions.values()))
         self._release(positions.values(), share)
         positions.clear()
-        positions[id(joined.told)] = joined
+        positions[id(joined.sent_objects)] = joined
         self._weigh(share, 1)
-        if joined.told is not None:
-            self._count(share, joined.told, is_new=True)
+        if joined.sent_objects is not None:
+            self._count(share, joined.sent_objects, is_new=True)
 
-    def _count(self, share: _Share, told: ToldObjects, *, is_new: bool) -> None:
-        counted = self._counted.setdefault(id(told), _Counted(told))
+    def _count(self, share: _Share, sent_objects: SentObjects, *, is_new: bool) -> None:
+        counted = self._counted.setdefault(id(sent_objects), _Counted(sent_objects))
         counted.positions += is_new
-        self._weigh(share, told.size - counted.size)
-        counted.size = told.size
+        self._weigh(share, sent_objects.size - counted.size)
+        counted.size = sent_objects.size
 
     def _weigh(self, share: _Share, change: int) -> None:
         share.weight += change
@@ -146,22 +146,24 @@ class Positions:
     def _release(self, positions: Collection[Position], share: _Share) -> None:
         self._weigh(share, -len(positions))
         for each in positions:
-            if each.told is None:
+            if each.sent_objects is None:
                 continue
-            counted = self._counted[id(each.told)]
+            counted = self._counted[id(each.sent_objects)]
             counted.positions -= 1
             if not counted.positions:
                 self._weigh(share, -counted.size)
-                del self._counted[id(each.told)]
+                del self._counted[id(each.sent_objects)]
 
 
 def _joined(found: Sequence[Position]) -> Position:
     """The position from which a watch loses nothing that a client of one of them lacks."""
-    told = [each.told for each in found if each.told is not None]
+    sent_objects = [each.sent_objects for each in found if each.sent_objects is not None]
     return Position(
         min(each.time for each in found),
         min(each.version for each in found),
-        (told[0] if len(told) == 1 else union(told)) if len(told) == len(found) else None,
+        (sent_objects[0] if len(sent_objects) == 1 else union(sent_objects))
+        if len(sent_objects) == len(found)
+        else None,
         found[-1].form,
     )
 

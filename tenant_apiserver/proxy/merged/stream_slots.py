@@ -1,5 +1,5 @@
 """Bounds the streams of merged watches, of which each has a connection to the cluster, of about 60 KiB, what waits for
-clients that do not read, and the objects that clients have been told of."""
+clients that do not read, and the objects that were sent to clients."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ _WAITING, _WAITING_PER_USER = 32 * _MIB, 16 * _MIB
 """While they are sent, these bytes are about three times as many."""
 # two texts and their place in a dictionary
 _OBJECT_BYTES: Final = 300
-_TOLD, _TOLD_PER_USER = 200_000 * _OBJECT_BYTES, 50_000 * _OBJECT_BYTES
+_SENT_OBJECTS, _TOLD_PER_USER = 200_000 * _OBJECT_BYTES, 50_000 * _OBJECT_BYTES
 
 
 class StreamSlots:
     """The streams of all watches, and those of one user."""
 
-    def __init__(self, *, total: int = _TOTAL, per_user: int = _PER_USER, told_per_user: int = _TOLD_PER_USER) -> None:
+    def __init__(
+        self, *, total: int = _TOTAL, per_user: int = _PER_USER, sent_objects_per_user: int = _TOLD_PER_USER
+    ) -> None:
         self._total = total
         self._per_user = per_user
         self._used = 0
         self._by_user = Counter[str]()
         self.waiting = BytesInFlight(total=_WAITING, per_user=_WAITING_PER_USER)
         """The events that clients have not got yet."""
-        self.told = BytesInFlight(total=_TOLD, per_user=told_per_user)
+        self.sent_objects = BytesInFlight(total=_SENT_OBJECTS, per_user=sent_objects_per_user)
 
     def change(self, user: str, by: int) -> None:
         """Raises TooManyRequests, and takes none, if `by` more are too many."""
@@ -55,21 +57,21 @@ class WatchSlots:
         self._user = user
         self._count = 0
         self.waiting = Reservation(slots.waiting, user)
-        self._told = Reservation(slots.told, user)
+        self._sent_objects = Reservation(slots.sent_objects, user)
 
-    def has_room_for(self, told: int) -> bool:
+    def has_room_for(self, sent_objects: int) -> bool:
         """False, and none is taken, if the watch cannot know so many objects."""
         try:
-            self._told.resize(told * _OBJECT_BYTES)
+            self._sent_objects.resize(sent_objects * _OBJECT_BYTES)
         except TooManyRequests:
-            self._told.resize(0)
+            self._sent_objects.resize(0)
             return False
         return True
 
     def close(self) -> None:
         self.resize(0)
         self.waiting.resize(0)
-        self._told.resize(0)
+        self._sent_objects.resize(0)
 
     def resize(self, count: int) -> None:
         """Raises TooManyRequests, and changes nothing, for more than are free."""

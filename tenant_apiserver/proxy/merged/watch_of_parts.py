@@ -20,8 +20,8 @@ from tenant_apiserver.proxy.merged.frames import NO_FORM, Form
 from tenant_apiserver.proxy.merged.part import CollectionPart, selection_of
 from tenant_apiserver.proxy.merged.part_stream import Complete, PartStream, Streams
 from tenant_apiserver.proxy.merged.positions import Position
+from tenant_apiserver.proxy.merged.sent_objects import SentObjects
 from tenant_apiserver.proxy.merged.stream_slots import WatchSlots
-from tenant_apiserver.proxy.merged.told_objects import ToldObjects
 
 _PASSED: Final = ("resourceVersion", "timeoutSeconds")
 GONE: Final = Expired("the objects that have become invisible are not known: list again")
@@ -57,16 +57,16 @@ def parse_watch_query(query: Query) -> WatchQuery:
 @dataclass(frozen=True, slots=True)
 class Start:
     """The state of the client at the start: it has the `known` parts up to `version`, and no others than the
-    `possible` ones. `told` are its objects, None if they are not known."""
+    `possible` ones. `sent_objects` are its objects, None if they are not known."""
 
     known: frozenset[str] = frozenset()
     possible: frozenset[str] = frozenset()
     version: int = 0
-    told: ToldObjects | None = None
+    sent_objects: SentObjects | None = None
     form: Form = NO_FORM
 
 
-NOTHING: Final = Start(told=ToldObjects())
+NOTHING: Final = Start(sent_objects=SentObjects())
 """The state of a client whose watch begins with all objects."""
 
 
@@ -93,7 +93,7 @@ class WatchOfParts:
         self._remember = remember
         self._streams = Streams(requests, query.selection, slots.waiting)
         self._open: dict[str, PartStream] = {}
-        self._told: ToldObjects | None = ToldObjects()
+        self._sent_objects: SentObjects | None = SentObjects()
         self._form = Form()
         self._bookmarked = 0
         self._is_over = False
@@ -113,10 +113,10 @@ class WatchOfParts:
         objects would have to be deleted that are not known, and TooManyRequests."""
         visible = self._names() or frozenset()
         self._slots.resize(len(visible))
-        self._told = start.told.copy() if start.told is not None else None
+        self._sent_objects = start.sent_objects.copy() if start.sent_objects is not None else None
         self._form, self._bookmarked = start.form, start.version
-        self._bound_told()
-        if self._told is None and start.possible - visible:
+        self._bound_sent_objects()
+        if self._sent_objects is None and start.possible - visible:
             raise GONE
         for name in sorted(visible):
             self._open_stream(name, granted=self._query.is_resumed and name not in start.known, version=start.version)
@@ -167,22 +167,22 @@ class WatchOfParts:
             # the next watch is refused
             self._streams.ended = True
             return []
-        has = set(self._open) | set(self._told.parts if self._told is not None else ())
+        has = set(self._open) | set(self._sent_objects.parts if self._sent_objects is not None else ())
         version = max(self._safe_version(), self._bookmarked, 1)
         lost = [self._open.pop(name) for name in sorted(set(self._open) - visible)]
         await self._streams.close(*lost)
         for name in sorted(visible - set(self._open)):
             self._open_stream(name, granted=True, version=0)
         forgotten = sorted(has - visible)
-        if self._told is None and forgotten:
+        if self._sent_objects is None and forgotten:
             self._is_over = True
             return [error_frame(GONE)]
-        if self._told is None:
+        if self._sent_objects is None:
             return []
         return [
             frames.deleted_frame(self._form, key, uid, version)
             for name in forgotten
-            for key, uid in self._told.take(name)
+            for key, uid in self._sent_objects.take(name)
         ]
 
     def _has_room(self, count: int) -> bool:
@@ -221,19 +221,19 @@ class WatchOfParts:
             stream.version = max(stream.version, version)
         if not self._form.kind or self._form.kind == "Table":
             self._form = frames.form_of_object(obj)
-        if self._told is not None:
+        if self._sent_objects is not None:
             if type_ == "DELETED":
-                self._told.discard(stream.part.name, frames.key_of(metadata))
+                self._sent_objects.discard(stream.part.name, frames.key_of(metadata))
             else:
-                self._told.add(stream.part.name, frames.key_of(metadata), frames.uid_of(metadata))
-            self._bound_told()
+                self._sent_objects.add(stream.part.name, frames.key_of(metadata), frames.uid_of(metadata))
+            self._bound_sent_objects()
         if safe := self._safe_version():
-            self._remember(str(version), Position(time.monotonic(), safe, self._told, self._form))
+            self._remember(str(version), Position(time.monotonic(), safe, self._sent_objects, self._form))
 
-    def _bound_told(self) -> None:
+    def _bound_sent_objects(self) -> None:
         """Forgets the objects if the watches of the user have too many: after a revocation, clients list again."""
-        if self._told is not None and not self._slots.has_room_for(self._told.size):
-            self._told = None
+        if self._sent_objects is not None and not self._slots.has_room_for(self._sent_objects.size):
+            self._sent_objects = None
 
     def _bookmark(self, stream: PartStream, part_version: int) -> bytes:
         """The bookmark of the whole, empty if it is not due, after the client has a part up to a version."""
@@ -243,7 +243,7 @@ class WatchOfParts:
         if not is_due or not self._query.bookmarks:
             return b""
         self._bookmarked = version
-        self._remember(str(version), Position(time.monotonic(), version, self._told, self._form))
+        self._remember(str(version), Position(time.monotonic(), version, self._sent_objects, self._form))
         ends_initial, self._owes_initial_end = self._owes_initial_end, False
         return frames.bookmark_frame(self._form, version, ends_initial=ends_initial)
 

@@ -14,9 +14,9 @@ from apiserver.storage.visibility import Visibility, VisibilityChange, VisibleOb
 from apiserver.storage.watch_cache import WatchCache
 from registry.cluster.interface import ClusterResource
 from registry.explain.sources import ExplainSources
+from registry.explain.status_hosts import StatusHosts
 from registry.explain.storage import Explainer
 from registry.explain.subject import parse_subject
-from registry.explain.told_hosts import ToldHosts
 from registry.explain.types import explanation_resource
 from registry.names import GROUP
 from registry.tenant.quota_keys import EQUAL, AllocationRatios
@@ -164,7 +164,7 @@ class ExplainWorld:
         """Answers about one Tenant, any number of times."""
         tree, tenants = self._objects()
         cluster, resource_of_tenants = FakeCluster(before=self.before), tenant_resource()
-        cache, hosts = WatchCache(resource_of_tenants), ToldHosts()
+        cache, hosts = WatchCache(resource_of_tenants), StatusHosts()
         cache.subscribe(hosts.on_event)
         cache.replace([encode(resource_of_tenants, each) for each in tenants], 1)
         for resource, obj in self.objects:

@@ -21,8 +21,8 @@ from tenant_apiserver.proxy.merged.answers import MergedAnswers
 from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
 from tenant_apiserver.proxy.merged.packed_list import PackedList, pack
 from tenant_apiserver.proxy.merged.part import CollectionPart
+from tenant_apiserver.proxy.merged.sent_objects import SentObjects
 from tenant_apiserver.proxy.merged.stream_slots import StreamSlots, WatchSlots
-from tenant_apiserver.proxy.merged.told_objects import ToldObjects
 from tenant_apiserver.proxy.merged.watch_of_parts import Start, WatchOfParts, WatchQuery
 from tenant_apiserver.proxy.merged.watch_rights import WatchRights
 from tenant_apiserver.proxy.namespaced_lists import NamespacedLists
@@ -109,7 +109,7 @@ async def _open_watch(cluster: _Cluster) -> WatchOfParts:
         remember=lambda version, position: None,
     )
     visibility.subscribe(lambda change: watch.changed())
-    assert await watch.begin(Start(frozenset({"one"}), frozenset({"one"}), 4, ToldObjects()))
+    assert await watch.begin(Start(frozenset({"one"}), frozenset({"one"}), 4, SentObjects()))
     return watch
 
 

@@ -7,17 +7,17 @@ import tracemalloc
 from types import FrameType
 
 from tenant_apiserver.proxy.merged.positions import Client, Position, Positions, client_of
-from tenant_apiserver.proxy.merged.told_objects import ToldObjects
+from tenant_apiserver.proxy.merged.sent_objects import SentObjects
 
 ALICE, BOB = client_of("alice", "pods"), client_of("bob", "pods")
 
 
-def _told(**parts: dict[str, str]) -> ToldObjects:
-    return ToldObjects.of(parts)
+def _sent_objects(**parts: dict[str, str]) -> SentObjects:
+    return SentObjects.of(parts)
 
 
-def _many(count: int) -> ToldObjects:
-    return _told(a={f"a/{number}": f"uid-{number}" for number in range(count)})
+def _many(count: int) -> SentObjects:
+    return _sent_objects(a={f"a/{number}": f"uid-{number}" for number in range(count)})
 
 
 def test_a_position_is_found_by_its_client_and_version_only() -> None:
@@ -31,18 +31,18 @@ def test_a_position_is_found_by_its_client_and_version_only() -> None:
 def test_the_earlier_of_two_positions_at_one_version_holds() -> None:
     """Two streams of a user are not in step: neither may lose an event."""
     positions = Positions()
-    positions.remember(ALICE, "7", Position(5.0, 6, _told(a={"a/x": "1"})))
-    positions.remember(ALICE, "7", Position(4.0, 7, _told(b={"b/y": "2"})))
-    assert positions.find(ALICE, "7") == Position(4.0, 6, _told(a={"a/x": "1"}, b={"b/y": "2"}))
+    positions.remember(ALICE, "7", Position(5.0, 6, _sent_objects(a={"a/x": "1"})))
+    positions.remember(ALICE, "7", Position(4.0, 7, _sent_objects(b={"b/y": "2"})))
+    assert positions.find(ALICE, "7") == Position(4.0, 6, _sent_objects(a={"a/x": "1"}, b={"b/y": "2"}))
     positions.remember(ALICE, "7", Position(6.0, 7, None))
     assert positions.find(ALICE, "7") == Position(4.0, 6, None)
 
 
 def test_the_earlier_of_two_positions_of_one_watch_holds() -> None:
-    positions, told = Positions(), _told(a={"a/x": "1"})
-    positions.remember(ALICE, "7", Position(5.0, 6, told))
-    positions.remember(ALICE, "7", Position(6.0, 7, told))
-    assert positions.find(ALICE, "7") == Position(5.0, 6, told)
+    positions, sent_objects = Positions(), _sent_objects(a={"a/x": "1"})
+    positions.remember(ALICE, "7", Position(5.0, 6, sent_objects))
+    positions.remember(ALICE, "7", Position(6.0, 7, sent_objects))
+    assert positions.find(ALICE, "7") == Position(5.0, 6, sent_objects)
     assert positions.weight == 2
 
 
@@ -59,20 +59,20 @@ def test_the_oldest_positions_are_forgotten_beyond_the_weight() -> None:
 
 def test_objects_count_once_as_long_as_any_position_has_them() -> None:
     """The oldest positions of a watch may be forgotten before its latest one: that has all objects."""
-    positions, told = Positions(max_weight=8), ToldObjects()
+    positions, sent_objects = Positions(max_weight=8), SentObjects()
     for number in range(1, 5):
-        told.add("a", f"a/{number}", "uid")
-        positions.remember(ALICE, str(number), Position(1.0, number, told))
+        sent_objects.add("a", f"a/{number}", "uid")
+        positions.remember(ALICE, str(number), Position(1.0, number, sent_objects))
     assert positions.weight == 4 + 4
-    positions.remember(ALICE, "5", Position(1.0, 5, told))
+    positions.remember(ALICE, "5", Position(1.0, 5, sent_objects))
     assert positions.find(ALICE, "1") is None
     assert positions.weight == 4 + 4
-    told.add("a", "a/6", "uid")
-    positions.remember(ALICE, "6", Position(1.0, 6, told))
+    sent_objects.add("a", "a/6", "uid")
+    positions.remember(ALICE, "6", Position(1.0, 6, sent_objects))
     assert positions.weight == 5 + 3
 
 
-def test_a_watch_that_has_told_of_more_than_the_weight_is_not_remembered() -> None:
+def test_a_watch_that_has_sent_more_than_the_weight_is_not_remembered() -> None:
     positions = Positions(max_weight=10)
     positions.remember(ALICE, "1", Position(1.0, 1, _many(10)))
     assert positions.find(ALICE, "1") is None
@@ -80,16 +80,16 @@ def test_a_watch_that_has_told_of_more_than_the_weight_is_not_remembered() -> No
 
 
 def test_two_watches_of_one_client_take_twice_the_memory_of_one() -> None:
-    """Each event of the second one is at a version that the first one has told, too."""
+    """Each event of the second one is at a version that the first one has sent, too."""
 
     def memory(watches: int) -> int:
         tracemalloc.start()
         positions = Positions()
         for _ in range(watches):
-            told = ToldObjects()
+            sent_objects = SentObjects()
             for number in range(1000):
-                told.add("a", f"a/{number}", "uid")
-                positions.remember(ALICE, str(number), Position(1.0, number, told))
+                sent_objects.add("a", f"a/{number}", "uid")
+                positions.remember(ALICE, str(number), Position(1.0, number, sent_objects))
         used, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         return used
@@ -133,10 +133,10 @@ def test_a_client_is_of_a_fixed_size() -> None:
 
 def test_parts_without_objects_take_no_memory() -> None:
     """A list of 500 namespaces in which a selector matches nothing weighs 1."""
-    told = ToldObjects.of({"a": {}, "b": {"b/x": "1"}})
-    assert told.parts == {"b": {"b/x": "1"}}
-    told.discard("b", "b/x")
-    assert (told.parts, told.size) == ({}, 0)
+    sent_objects = SentObjects.of({"a": {}, "b": {"b/x": "1"}})
+    assert sent_objects.parts == {"b": {"b/x": "1"}}
+    sent_objects.discard("b", "b/x")
+    assert (sent_objects.parts, sent_objects.size) == ({}, 0)
 
 
 def test_many_lists_of_one_version_are_found_as_fast_as_one() -> None:
@@ -144,11 +144,11 @@ def test_many_lists_of_one_version_are_found_as_fast_as_one() -> None:
     for 15 ms, in which nobody else is answered."""
     positions = Positions()
     for number in range(10_000):
-        told = _told(a={f"a/{number % 100}": "uid"}, b={"b/x": "uid"})
-        positions.remember(ALICE, "7", Position(10_000.0 - number, 7, told))
+        sent_objects = _sent_objects(a={f"a/{number % 100}": "uid"}, b={"b/x": "uid"})
+        positions.remember(ALICE, "7", Position(10_000.0 - number, 7, sent_objects))
         assert positions.weight <= 64 * 3 + 101
     found = positions.find(ALICE, "7")
-    assert found == Position(1.0, 7, _told(a={f"a/{number}": "uid" for number in range(100)}, b={"b/x": "uid"}))
+    assert found == Position(1.0, 7, _sent_objects(a={f"a/{number}": "uid" for number in range(100)}, b={"b/x": "uid"}))
     steps = 0
 
     def count(frame: FrameType, event: str, argument: object) -> None:
@@ -166,7 +166,7 @@ def test_many_lists_of_one_version_are_found_as_fast_as_one() -> None:
 def test_joined_positions_are_forgotten_as_others() -> None:
     positions = Positions(max_weight=300)
     for number in range(100):
-        positions.remember(ALICE, "7", Position(1.0, 7, _told(a={f"a/{number}": "uid"})))
+        positions.remember(ALICE, "7", Position(1.0, 7, _sent_objects(a={f"a/{number}": "uid"})))
     positions.remember(ALICE, "7", Position(1.0, 7, None))
     assert positions.find(ALICE, "7") == Position(1.0, 7, None)
     positions.remember(BOB, "1", Position(1.0, 1, _many(299)))

@@ -14,8 +14,8 @@ from apiserver.meta.errors import TooManyRequests
 from apiserver.meta.resource import Object
 from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
 from tenant_apiserver.proxy.merged.part import CollectionPart
+from tenant_apiserver.proxy.merged.sent_objects import SentObjects
 from tenant_apiserver.proxy.merged.stream_slots import StreamSlots, WatchSlots
-from tenant_apiserver.proxy.merged.told_objects import ToldObjects
 from tenant_apiserver.proxy.merged.watch_of_parts import Start, WatchOfParts, WatchQuery
 from tests.virtual_time import virtual
 
@@ -54,7 +54,7 @@ async def _begun(
         remember=lambda version, position: None,
     )
     parts = frozenset({"one", "two"})
-    assert await watch.begin(Start(parts, parts, 4, ToldObjects()))
+    assert await watch.begin(Start(parts, parts, 4, SentObjects()))
     await asyncio.sleep(1)
     return watch
 
@@ -145,7 +145,7 @@ async def test_a_watch_ends_that_is_granted_more_than_its_user_may_have() -> Non
 async def test_the_objects_that_all_watches_of_a_user_know_are_limited() -> None:
     """They would fill the memory: a user can have hundreds of watches of thousands of objects. After a revocation, the
     clients of those beyond list again."""
-    slots, visible = StreamSlots(told_per_user=700), [frozenset({"one", "two"})]
+    slots, visible = StreamSlots(sent_objects_per_user=700), [frozenset({"one", "two"})]
     outcomes = []
     for _ in range(2):
         watch = await _begun(_Cluster(ADDED), lambda: visible[0], WatchSlots(slots, "eve"))

@@ -1,4 +1,4 @@
-"""The objects that a client has been told of, by which it can be told that they are gone."""
+"""The objects that were sent to a client, so that it can be sent their deletion."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class ToldObjects:
+class SentObjects:
     """The uids of objects by part and by `<namespace>/<name>`. `size` is their number, by which
     they are limited: a part without objects is none."""
 
@@ -15,7 +15,7 @@ class ToldObjects:
     size: int = 0
 
     @classmethod
-    def of(cls, parts: Mapping[str, Mapping[str, str]]) -> ToldObjects:
+    def of(cls, parts: Mapping[str, Mapping[str, str]]) -> SentObjects:
         return cls({name: dict(objects) for name, objects in parts.items() if objects}, sum(map(len, parts.values())))
 
     def add(self, part: str, key: str, uid: str) -> None:
@@ -36,14 +36,14 @@ class ToldObjects:
         self.size -= len(objects)
         return iter(objects.items())
 
-    def copy(self) -> ToldObjects:
-        return ToldObjects.of(self.parts)
+    def copy(self) -> SentObjects:
+        return SentObjects.of(self.parts)
 
 
-def union(several: Iterable[ToldObjects]) -> ToldObjects:
-    found = ToldObjects()
-    for told in several:
-        for name, objects in told.parts.items():
+def union(several: Iterable[SentObjects]) -> SentObjects:
+    found = SentObjects()
+    for sent_objects in several:
+        for name, objects in sent_objects.parts.items():
             found.parts.setdefault(name, {}).update(objects)
     found.size = sum(map(len, found.parts.values()))
     return found

@@ -1,4 +1,4 @@
-"""Tenants by the domain that their status tells.
+"""Tenants by the domain in their status.
 
 A status may lag behind the specs that it follows from, and its readers may not see all of these: a spec of a hidden
 ancestor changes the domains of all below it at once. An explanation is of what the user can read (ATTACK-15).
@@ -14,7 +14,7 @@ from registry.multimap import Multimap
 from registry.names import canonical_host
 
 
-class ToldHosts:
+class StatusHosts:
     """Updated by the events of a watch cache: `cache.subscribe(hosts.on_event)`."""
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class ToldHosts:
 
     def on_event(self, event: CacheEvent) -> None:
         key = event.object.key
-        host = told_host(event.object.object()) if event.type != "DELETED" else ""
+        host = status_host(event.object.object()) if event.type != "DELETED" else ""
         before = self._host_of.get(key, "")
         if host == before:
             return
@@ -35,11 +35,11 @@ class ToldHosts:
             self._keys.add(host, key)
 
     def tenants_with(self, host: str) -> Collection[Key]:
-        """The Tenants whose status tells this host, which is canonical, without an order."""
+        """The Tenants whose status has this host, which is canonical, without an order."""
         return self._keys[host]
 
 
-def told_host(tenant: Object) -> str:
-    """The domain of the Tenant as its status tells, canonical; empty before a controller has written it."""
+def status_host(tenant: Object) -> str:
+    """The domain of the Tenant in its status, canonical; empty before a controller has written it."""
     found = ((tenant.get("status") or {}).get("host") or {}).get("value")
     return canonical_host(found) if isinstance(found, str) else ""
