@@ -28,7 +28,7 @@ from admission.cel.library import regex as regexes
 from admission.cel.library.opaque_types import STRINGS, Type
 from admission.cel.library.python_function import INCOMPLETE, release_result
 from admission.cel.loops import LoopShape, SplitExpression, loop_shape, split_loops
-from admission.cel.tokenizer import calls, fields_of, mentions, rewrite_unsupported_calls, select_chains
+from admission.cel.tokenizer import calls, fields_of, names_in, rewrite_unsupported_calls, select_chains
 
 BOOL, STRING, NULL = Type.BOOL, Type.STRING, Type.NULL
 
@@ -315,7 +315,7 @@ _LIBRARIES: tuple[Callable[[], Sequence[cel.FunctionDecl]], ...] = (
 
 def _values_read_by(expression: str) -> frozenset[str]:
     """The values that the expression reads: only these are converted for the library, because conversion is slow."""
-    found = {root for root in _ROOTS if mentions(root, expression)}
+    found = set(names_in(expression).intersection(_ROOTS))
     for root, fields in select_chains(expression):
         typed = _TYPED.get(root, {})
         paths = (".".join(fields[:end]) for end in range(1, len(fields) + 1))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from admission.cel.tokenizer import Token, closing, has_optionals, mentions, operand_start, tokens
+from admission.cel.tokenizer import Token, closing, has_optionals, mentions, names_in, operand_start, tokens
 
 TEST, LIST = "kubernetesTest", "kubernetesList"
 """`f(number of the loop, its range, variables of the loops around it)`: a bool, or a list."""
@@ -264,7 +264,8 @@ def _macro_text(call: _Call, arguments: Sequence[str]) -> str:
 def _captured(call: _Call, scope: Sequence[str]) -> list[str]:
     """The variables of the loops around the call that its arguments read."""
     text = " ".join(token.text for each in call.arguments for token in each)
-    return [name for name in dict.fromkeys(scope) if mentions(name, text)]
+    names = names_in(text)
+    return [name for name in dict.fromkeys(scope) if name in names]
 
 
 def _join(code: Sequence[Token], texts: Sequence[str], start: int, end: int) -> str:

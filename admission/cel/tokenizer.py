@@ -84,10 +84,16 @@ def select_chains(expression: str) -> list[tuple[str, list[str]]]:
 
 def mentions(word: str, expression: str) -> bool:
     """Reports whether the expression has the name anywhere but after a dot."""
-    found = _significant_tokens(expression)
-    return any(
-        token == Token("word", word) and (index == 0 or found[index - 1].kind != "dot")
-        for index, token in enumerate(found)
+    return word in names_in(expression)
+
+
+def names_in(expression: str) -> frozenset[str]:
+    """The names anywhere but after a dot."""
+    code = _significant_tokens(expression)
+    return frozenset(
+        token.text
+        for before, token in itertools.pairwise([_NO_TOKEN, *code])
+        if token.kind == "word" and before.kind != "dot"
     )
 
 
