@@ -29,6 +29,7 @@ _FIELD_ERRORS = {
 }
 # Limits the text of an Invalid: every part of a value may cause an error that quotes the whole value (ATTACK-13).
 _MAX_CAUSES_TEXT = 256 * 1024
+_MAX_CHOICES_TEXT = 8 * 1024
 _WITHOUT_VALUE = {"FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong", "InternalError"}
 OMITTED = object()
 """The value of an error whose message does not quote one (field.OmitValueType)."""
@@ -80,8 +81,21 @@ def forbidden(field: str, detail: str) -> FieldError:
 
 
 def not_supported(field: str, value: object, supported: Sequence[str]) -> FieldError:
-    choices = ", ".join(quoted(item) for item in supported)
-    return FieldError("FieldValueNotSupported", field, value, f"supported values: {choices}")
+    return FieldError("FieldValueNotSupported", field, value, supported_values(supported))
+
+
+def supported_values(choices: Iterable[str]) -> str:
+    """The detail of an error about a value that is none of the choices. Choices beyond 8 KiB of text are counted."""
+    named: list[str] = []
+    size = omitted = 0
+    for each in choices:
+        if size > _MAX_CHOICES_TEXT:
+            omitted += 1
+            continue
+        named.append(quoted(each))
+        size += len(named[-1])
+    text = f"supported values: {', '.join(named)}"
+    return f"{text}, and {omitted} more" if omitted else text
 
 
 def too_long(field: str, limit: int) -> FieldError:

@@ -7,13 +7,14 @@ A validator is made once for each schema; those of its parts are made when a val
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final
 
 from apiserver.json.values import comparable, equal
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Schema
+from apiserver.schema.findings import MAX_ERRORS, Findings, TooManyTrials, Trials
 from apiserver.schema.formats import INTEGER_FORMATS, STRING_FORMATS, is_in_integer_format
 from apiserver.schema.list_types import item_with_same_keys, list_type_errors
 from apiserver.schema.patterns import go_pattern
@@ -52,16 +53,19 @@ class SchemaValidator:
         "_additional",
         "_alternatives",
         "_check_formats",
+        "_choices",
         "_enum",
         "_format",
         "_items",
         "_matches",
+        "_max_trials",
         "_nullable",
         "_parts",
         "_properties",
         "_required",
         "_schema",
         "_shared",
+        "_supported",
         "_type",
         "_types",
     )
@@ -73,9 +77,12 @@ class SchemaValidator:
         *,
         check_formats: bool = True,
         matches: Matches = matches_go_pattern,
+        max_trials: int | None = None,
     ) -> None:
-        """`shared` are the validators of parts by the id of their schemas, which the root keeps alive."""
+        """`shared` are the validators of parts by the id of their schemas, which the root keeps alive. Without
+        `max_trials`, a value may be judged by any number of alternatives, as in kube-apiserver."""
         self._matches = matches
+        self._max_trials = max_trials
         self._schema = schema
         self._shared = {} if shared is None else shared
         self._check_formats = check_formats
@@ -84,6 +91,8 @@ class SchemaValidator:
         self._format = _known_format(schema) if check_formats else ""
         self._nullable = bool(schema.get("nullable"))
         self._enum: Sequence[Any] = schema.get("enum") or ()
+        self._choices: frozenset[Hashable] | None = None
+        self._supported = ""
         self._properties: Mapping[str, Schema] = schema.get("properties") or {}
         self._required: Sequence[str] = schema.get("required") or ()
         self._parts: dict[str, SchemaValidator | None] = {}
@@ -93,29 +102,37 @@ class SchemaValidator:
         self._alternatives = any(name in schema for name in ("anyOf", "oneOf", "allOf", "not"))
 
     def errors(self, value: Any, path: str = "") -> list[FieldError]:
-        """All errors. Fields are in document order, and required fields that are missing come after them."""
-        found: list[FieldError] = []
-        self.check(value, path, found)
-        return found
+        """The first errors, at most MAX_ERRORS and a note that there may be more. Fields are in document order, and
+        required fields that are missing come after them."""
+        return self._judged(value, path, UNRELATED)
 
     def update_errors(self, value: Any, old: Any, path: str = "") -> list[FieldError]:
         """The errors of an update. Those of a part that equals its old value are left out: it was stored like that."""
-        found = self.errors(value, path)
-        if found:
-            found.clear()
-            self.check(value, path, found, old)
-        return found
+        if equal(value, old):
+            return []
+        return self._judged(value, path, old) if self.errors(value, path) else []
 
-    def check(self, value: Any, path: str, found: list[FieldError], old: Any = UNRELATED) -> int:
+    def _judged(self, value: Any, path: str, old: Any) -> list[FieldError]:
+        trials = Trials(self._max_trials)
+        found = Findings(trials)
+        try:
+            self.check(value, path, found, old)
+        except TooManyTrials as error:
+            return [errors.invalid(path or errors.NO_FIELD, errors.OMITTED, str(error))]
+        return found.told()
+
+    def check(self, value: Any, path: str, found: Findings, old: Any = UNRELATED) -> int:
         """Adds the errors to `found`, and returns the number of checks that hold, by which kube-openapi selects the
-        errors of alternatives."""
+        errors of alternatives. Raises TooManyTrials."""
+        if found.is_trial:
+            found.trials.spend()
         start = len(found)
         matches = self._check(value, path, found, old)
         if old is not UNRELATED and len(found) > start and equal(value, old):
             del found[start:]
         return matches
 
-    def _check(self, value: Any, path: str, found: list[FieldError], old: Any) -> int:
+    def _check(self, value: Any, path: str, found: Findings, old: Any) -> int:
         if value is None:
             return self._check_null(path, found)
         matches = 3
@@ -137,13 +154,13 @@ class SchemaValidator:
             matches += 1 + self._check_object(value, path, found, old)
         return matches
 
-    def _check_null(self, path: str, found: list[FieldError]) -> int:
+    def _check_null(self, path: str, found: Findings) -> int:
         if self._types and not self._nullable:
             found.append(_wrong_type(path, self._type, "null"))
             return 0
         return 1
 
-    def _check_type(self, value: Any, path: str, found: list[FieldError]) -> int:
+    def _check_type(self, value: Any, path: str, found: Findings) -> int:
         name = _json_type(value)
         if not self._types or name in self._types or (name == "integer" and "number" in self._types):
             return 1
@@ -154,7 +171,7 @@ class SchemaValidator:
             found.append(_wrong_type(path, str(self._schema["format"]), formats.get(name, "")))
         return 0
 
-    def _check_string(self, value: str, path: str, found: list[FieldError]) -> None:
+    def _check_string(self, value: str, path: str, found: Findings) -> None:
         """Reports the first bound that does not hold, and the format."""
         schema = self._schema
         longest, shortest, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
@@ -174,7 +191,7 @@ class SchemaValidator:
         except ValueError as error:
             return f"{pattern}, but pattern is invalid: {error}"
 
-    def _check_number(self, value: float, path: str, found: list[FieldError]) -> None:
+    def _check_number(self, value: float, path: str, found: Findings) -> None:
         schema = self._schema
         is_integer = self._check_formats and self._types == ("integer",)
         if is_integer and not is_in_integer_format(value, self._format or "int64"):
@@ -198,16 +215,24 @@ class SchemaValidator:
                 text = "greater than" if exclusive else "greater than or equal to"
                 found.append(errors.invalid(path, value, f"{path} in body should be {text} {_go_number(least)}"))
 
-    def _check_enum(self, value: Any, path: str, found: list[FieldError]) -> None:
-        if not any(equal(value, choice) for choice in self._enum):
-            supported = [each if isinstance(each, str) else json.dumps(each) for each in self._enum]
-            found.append(errors.not_supported(path, value, supported))
+    def _check_enum(self, value: Any, path: str, found: Findings) -> None:
+        if self._choices is None:
+            self._choices = frozenset(comparable(each) for each in self._enum)
+        if comparable(value) in self._choices:
+            return
+        if not self._supported:
+            # all errors of this part share the text
+            choices = (each if isinstance(each, str) else json.dumps(each) for each in self._enum)
+            self._supported = errors.supported_values(choices)
+        found.append(FieldError("FieldValueNotSupported", path, value, self._supported))
 
-    def _check_list(self, value: Sequence[Any], path: str, found: list[FieldError], old: Any) -> int:
+    def _check_list(self, value: Sequence[Any], path: str, found: Findings, old: Any) -> int:
         matches = 0
         if self._items is not None:
             items = self._validator(self._items)
             for index, each in enumerate(value):
+                if len(found) > MAX_ERRORS:
+                    break
                 start, where = len(found), f"{path}[{index}]"
                 matches += items.check(each, where, found)
                 if len(found) > start and (related := item_with_same_keys(self._schema, old, each)) is not None:
@@ -223,7 +248,7 @@ class SchemaValidator:
             found.append(errors.invalid(path, "", f"{path} in body shouldn't contain duplicates"))
         return matches
 
-    def _check_object(self, value: Mapping[str, Any], path: str, found: list[FieldError], old: Any) -> int:
+    def _check_object(self, value: Mapping[str, Any], path: str, found: Findings, old: Any) -> int:
         matches = 0
         schema = self._schema
         fewest, most = schema.get("minProperties"), schema.get("maxProperties")
@@ -234,6 +259,8 @@ class SchemaValidator:
         prefix = f"{path}." if path else ""
         olds = old if isinstance(old, dict) else {}
         for name, each in value.items():
+            if len(found) > MAX_ERRORS:
+                break
             part = self._part(name)
             if part is not None:
                 matches += part.check(each, prefix + name, found, olds.get(name, UNRELATED) if olds else UNRELATED)
@@ -259,9 +286,9 @@ class SchemaValidator:
             )
         return known
 
-    def _check_alternatives(self, value: Any, path: str, found: list[FieldError]) -> int:
+    def _check_alternatives(self, value: Any, path: str, found: Findings) -> int:
         schema = self._schema
-        added: list[FieldError] = []
+        added = found.trial()
         matches = 0
         if any_of := schema.get("anyOf"):
             matches += self._check_any_of(any_of, value, path, added)
@@ -269,22 +296,19 @@ class SchemaValidator:
             matches += self._check_one_of(one_of, value, path, added)
         if all_of := schema.get("allOf"):
             matches += self._check_all_of(all_of, value, path, added)
-        if (negated := schema.get("not")) and not self._outcome(negated, value, path)[1]:
+        if (negated := schema.get("not")) and not self._outcome(negated, value, path, added)[1]:
             added.append(_composite(f'"{path}" must not validate the schema (not)'))
-        for each in added:
-            # the same error may come from several alternatives
-            if not any((each.field, each.message) == (other.field, other.message) for other in found):
-                found.append(each)
+        found.add_new(added)
         return matches
 
-    def _outcome(self, schema: Schema, value: Any, path: str) -> tuple[int, list[FieldError]]:
-        found: list[FieldError] = []
-        return self._validator(schema).check(value, path, found), found
+    def _outcome(self, schema: Schema, value: Any, path: str, found: Findings) -> tuple[int, Findings]:
+        outcome = found.trial()
+        return self._validator(schema).check(value, path, outcome), outcome
 
-    def _check_any_of(self, schemas: Sequence[Schema], value: Any, path: str, found: list[FieldError]) -> int:
-        best: tuple[int, list[FieldError]] | None = None
+    def _check_any_of(self, schemas: Sequence[Schema], value: Any, path: str, found: Findings) -> int:
+        best: tuple[int, Findings] | None = None
         for schema in schemas:
-            matches, problems = self._outcome(schema, value, path)
+            matches, problems = self._outcome(schema, value, path, found)
             if not problems:
                 return matches
             if best is None or matches > best[0]:
@@ -293,8 +317,8 @@ class SchemaValidator:
         found.extend(best[1] if best else ())
         return best[0] if best else 0
 
-    def _check_one_of(self, schemas: Sequence[Schema], value: Any, path: str, found: list[FieldError]) -> int:
-        outcomes = [self._outcome(schema, value, path) for schema in schemas]
+    def _check_one_of(self, schemas: Sequence[Schema], value: Any, path: str, found: Findings) -> int:
+        outcomes = [self._outcome(schema, value, path, found) for schema in schemas]
         valid = [matches for matches, problems in outcomes if not problems]
         if len(valid) == 1:
             return valid[0]
@@ -307,8 +331,8 @@ class SchemaValidator:
         found.extend(problems)
         return matches
 
-    def _check_all_of(self, schemas: Sequence[Schema], value: Any, path: str, found: list[FieldError]) -> int:
-        outcomes = [self._outcome(schema, value, path) for schema in schemas]
+    def _check_all_of(self, schemas: Sequence[Schema], value: Any, path: str, found: Findings) -> int:
+        outcomes = [self._outcome(schema, value, path, found) for schema in schemas]
         for _, problems in outcomes:
             found.extend(problems)
         valid = sum(not problems for _, problems in outcomes)

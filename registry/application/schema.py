@@ -10,6 +10,7 @@ import orjson
 from apiserver.json import deep as deepjson
 from apiserver.json.values import deep_copy, nests_deeper_than
 from apiserver.meta.resource import Schema
+from apiserver.schema.choices import alternatives_of_one_value
 from apiserver.schema.patterns import go_pattern
 from apiserver.schema.rules import RULES
 from apiserver.schema.validation import Matches
@@ -20,7 +21,9 @@ MAX_NESTING = 64
 MAX_PARTS = 10_000
 MAX_PATTERN = 2_000
 MAX_RULES = 100
-"""The largest schema of Cozystack has 34 kB, 7 levels and 150 parts."""
+MAX_ENUM = 2_000
+MAX_ALTERNATIVES = 200
+"""The largest schema of Cozystack has 34 kB, 7 levels and 150 parts, an enum of 47, and 2 alternatives of a value."""
 
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
@@ -57,6 +60,9 @@ def parse_schema(text: str, matches: Matches) -> Schema:
     if schema.get("type", "object") != "object":
         raise UnusableSchema("its type must be object")
     _check(schema, matches)
+    if (number := alternatives_of_one_value(schema)) > MAX_ALTERNATIVES:
+        why = f"{number} alternatives (anyOf, oneOf, allOf, not)"
+        raise UnusableSchema(f"a value may be judged by {why}, and {MAX_ALTERNATIVES} are allowed")
     if problem := oversized_default(schema):
         raise UnusableSchema(problem)
     return {"type": "object", **schema}
@@ -99,6 +105,8 @@ def _check_part(path: str, part: Schema, matches: Matches) -> None:
         raise UnusableSchema(f"{path}: required has a value of a wrong type")
     if not all(_is_rule(rule) for rule in part.get(RULES) or ()):
         raise UnusableSchema(f"{path}: {RULES} has a value of a wrong type")
+    if len(part.get("enum") or ()) > MAX_ENUM:
+        raise UnusableSchema(f"{path}: enum has more than {MAX_ENUM} values")
     if pattern := part.get("pattern"):
         _check_pattern(path, pattern, matches)
 

@@ -54,7 +54,7 @@ class ApplicationStrategy:
         return self._validation.update_errors(new.get("spec"), old.get("spec"))
 
     def is_slow(self) -> bool:
-        return not self._validation.is_compiled
+        return self._validation.is_slow
 
     def shown(self, obj: Object) -> Object:
         return {**obj, "spec": self._validation.shown(obj.get("spec"))}

@@ -11,6 +11,7 @@ from typing import Any
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Object, Schema
+from apiserver.schema.choices import has_many_checks
 from apiserver.schema.rules import RULES, RuleCompiler, RuleValidator
 from apiserver.schema.validation import Matches, SchemaValidator
 from registry.application.schema import schema_parts, undocumented_paths, with_defaults
@@ -27,6 +28,8 @@ LEGACY_PRESETS: Mapping[str, str] = {
 }
 """Earlier values of `resourcesPreset`, and the names that they have now."""
 MAX_WARNINGS = 20
+MAX_TRIALS = 20_000
+"""Checks by the alternatives of the schema for one spec: about a second, if all of them are patterns."""
 _LONGEST_MISSPELT = 64
 
 
@@ -35,15 +38,16 @@ class ApplicationValidation:
 
     def __init__(self, schema: Schema, *, compiler: RuleCompiler, matches: Matches) -> None:
         self._schema = schema
-        self._validator = SchemaValidator(schema, matches=matches)
+        self._validator = SchemaValidator(schema, matches=matches, max_trials=MAX_TRIALS)
+        self._has_many_checks = has_many_checks(schema)
         self._rules = RuleValidator({"type": "object", "properties": {"spec": schema}}, compiler)
         self._compiled = not self._rules.has_rules
         self._compiling = threading.Lock()
 
     @property
-    def is_compiled(self) -> bool:
-        """False until the first validation, which takes long."""
-        return self._compiled
+    def is_slow(self) -> bool:
+        """True until the first validation, which compiles the rules; then if a small spec may need many checks."""
+        return not self._compiled or self._has_many_checks
 
     def create_errors(self, spec: Any) -> list[FieldError]:
         """The errors of a spec as a client sent it: it is judged with its defaults."""

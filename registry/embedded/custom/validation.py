@@ -10,6 +10,7 @@ from typing import Any
 from apiserver.meta import errors
 from apiserver.meta.errors import NO_FIELD, FieldError
 from apiserver.meta.resource import Object
+from apiserver.schema.choices import has_many_checks
 from apiserver.schema.embedded_resources import embedded_resource_errors
 from apiserver.schema.list_types import list_type_errors
 from apiserver.schema.rules import RuleCompiler, RuleValidator
@@ -37,14 +38,16 @@ class CustomValidation:
         self._validator = SchemaValidator(version.schema, matches=compiler.matches)
         status = self._status_schema
         self._status_validator = SchemaValidator(status, matches=compiler.matches) if status is not None else None
+        self._has_many_checks = has_many_checks(version.schema)
         self._rules: RuleValidator | None = None
         self._compiling = threading.Lock()
 
     @property
     def is_slow(self) -> bool:
         """True until the first validation, which takes long and may be that of several objects at once; afterwards if a
-        rule has loops, which may take the second that the rules of one object have."""
-        return self._rules is None or self._rules.has_loops
+        rule has loops, which may take the second that the rules of one object have, or if a small object may need many
+        checks."""
+        return self._rules is None or self._rules.has_loops or self._has_many_checks
 
     def create_errors(self, obj: Object) -> list[FieldError]:
         problems = self._validator.errors(obj)

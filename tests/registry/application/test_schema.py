@@ -54,6 +54,12 @@ def parsed(schema: object) -> Schema:
         pytest.param({"properties": {"a": {"pattern": "("}}}, "pattern", id="an invalid pattern"),
         pytest.param({"properties": {"a": {"pattern": "(?=a)"}}}, "pattern", id="a pattern that Go does not know"),
         pytest.param({"properties": {"a": {"pattern": "a" * 5000}}}, "characters", id="a long pattern"),
+        pytest.param({"items": {"enum": ["a"] * 5_000}}, "items: enum has more than 2000 values", id="a huge enum"),
+        pytest.param(
+            {"properties": {"a": {"items": {"anyOf": [{"pattern": "a"}] * 500}}}},
+            "a value may be judged by 500 alternatives .*, and 200 are allowed",
+            id="many alternatives",
+        ),
         pytest.param({"$ref": "#/a"}, "$ref", id="a reference"),
         pytest.param(nested(200), "levels", id="deep"),
         pytest.param({"properties": {f"a{n}": {} for n in range(20_000)}}, "parts", id="many parts"),

@@ -66,6 +66,18 @@ def test_the_rules_of_the_schema_compare_with_the_stored_value(strategy: Applica
     assert not strategy.is_slow()
 
 
+def test_a_small_spec_that_needs_many_checks_is_validated_in_a_thread_and_within_bounds() -> None:
+    choices = {"type": "array", "items": {"anyOf": [{"pattern": f"^a{number}$"} for number in range(100)]}}
+    validation = ApplicationValidation(
+        {"type": "object", "properties": {"list": choices}}, compiler=SchemaRuleCompiler(), matches=matches
+    )
+    assert ApplicationStrategy(application_resource(FOUND), FOUND, validation).is_slow()
+    assert validation.create_errors({"list": ["a99"] * 200}) == []
+    [error] = validation.create_errors({"list": ["a99"] * 201})
+    assert error.field == "spec"
+    assert "take more than 20000 checks" in error.message
+
+
 def test_status_and_app_version_are_not_the_clients(strategy: ApplicationStrategy) -> None:
     new = {**application(spec={}), "status": {"version": "fake"}, "appVersion": "1"}
     strategy.prepare_for_create(new)
