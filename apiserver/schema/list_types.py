@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
-from apiserver.json.values import equal
+from apiserver.json.values import comparable
 from apiserver.meta import errors
 from apiserver.meta import field_path as fieldpath
 from apiserver.meta.errors import FieldError
@@ -44,14 +44,24 @@ def _duplicates(schema: Schema, value: Sequence[Any], path: str) -> Iterator[Fie
             yield FieldError("FieldValueDuplicate", f"{path}[{index}]", identity)
 
 
-def item_with_same_keys(schema: Schema, items: Any, item: Any) -> Any:
-    """The item of `items` with the keys of `item`, None if there is none or the list is no map."""
-    if schema.get("x-kubernetes-list-type") != "map" or not isinstance(items, list) or not isinstance(item, dict):
-        return None
-    keys = {name: item.get(name) for name in schema.get("x-kubernetes-list-map-keys") or ()}
-    same = (
-        each
-        for each in items
-        if isinstance(each, dict) and all(equal(each.get(name), value) for name, value in keys.items())
-    )
-    return next(same, None)
+class ItemsByKeys:
+    """The items of a list that is a map, found by their keys. They are indexed when the first is looked for: comparing
+    each with each takes seconds for a list of three thousand."""
+
+    def __init__(self, schema: Schema, items: Any) -> None:
+        is_map = schema.get("x-kubernetes-list-type") == "map" and isinstance(items, list)
+        self._items: Sequence[Any] = items if is_map else ()
+        self._keys: Sequence[str] = schema.get("x-kubernetes-list-map-keys") or ()
+        self._index: dict[Hashable, Any] | None = None
+
+    def like(self, item: Any) -> Any:
+        """The first with the keys of `item`, None if there is none or the list is no map."""
+        if not self._items or not isinstance(item, dict):
+            return None
+        if self._index is None:
+            objects = (each for each in reversed(self._items) if isinstance(each, dict))
+            self._index = {self._identity(each): each for each in objects}
+        return self._index.get(self._identity(item))
+
+    def _identity(self, item: Mapping[str, Any]) -> Hashable:
+        return tuple(comparable(item.get(name)) for name in self._keys)

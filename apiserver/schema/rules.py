@@ -13,7 +13,7 @@ from apiserver.json.values import equal
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Schema
-from apiserver.schema.list_types import item_with_same_keys
+from apiserver.schema.list_types import ItemsByKeys
 
 RULES = "x-kubernetes-validations"
 
@@ -198,10 +198,9 @@ class _Walk:
         if isinstance(value, dict):
             self._visit_object(node, value, old, path, pair)
         elif isinstance(value, list) and node.items is not None:
-            items = node.child(node.items)
+            items, olds = node.child(node.items), ItemsByKeys(node.schema, old)
             for index, each in enumerate(value):
-                related = item_with_same_keys(node.schema, old, each)
-                self.visit(items, each, related, f"{path}[{index}]", pair)
+                self.visit(items, each, olds.like(each), f"{path}[{index}]", pair)
 
     def _visit_object(self, node: _Node, value: Mapping[str, Any], old: Any, path: str, pair: _Pair | None) -> None:
         olds = old if isinstance(old, dict) else {}

@@ -16,7 +16,7 @@ from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Schema
 from apiserver.schema.findings import MAX_ERRORS, Findings, TooManyTrials, Trials
 from apiserver.schema.formats import INTEGER_FORMATS, STRING_FORMATS, is_in_integer_format
-from apiserver.schema.list_types import item_with_same_keys, list_type_errors
+from apiserver.schema.list_types import ItemsByKeys, list_type_errors
 from apiserver.schema.patterns import go_pattern
 
 UNRELATED: Final = object()
@@ -229,13 +229,13 @@ class SchemaValidator:
     def _check_list(self, value: Sequence[Any], path: str, found: Findings, old: Any) -> int:
         matches = 0
         if self._items is not None:
-            items = self._validator(self._items)
+            items, olds = self._validator(self._items), ItemsByKeys(self._schema, old)
             for index, each in enumerate(value):
                 if len(found) > MAX_ERRORS:
                     break
                 start, where = len(found), f"{path}[{index}]"
                 matches += items.check(each, where, found)
-                if len(found) > start and (related := item_with_same_keys(self._schema, old, each)) is not None:
+                if len(found) > start and (related := olds.like(each)) is not None:
                     del found[start:]
                     items.check(each, where, found, related)
         schema = self._schema

@@ -26,12 +26,14 @@ MAX_ALTERNATIVES = 200
 """The largest schema of Cozystack has 34 kB, 7 levels and 150 parts, an enum of 47, and 2 alternatives of a value."""
 
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_MAP_KEYS = "x-kubernetes-list-map-keys"
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _KEYWORD_TYPES: Mapping[str, tuple[type, ...]] = {
     "properties": (dict,),
     "items": (dict,),
     "additionalProperties": (dict, bool),
     "required": (list,),
+    _MAP_KEYS: (list,),
     "enum": (list,),
     "anyOf": (list,),
     "oneOf": (list,),
@@ -101,8 +103,9 @@ def _check_part(path: str, part: Schema, matches: Matches) -> None:
         raise UnusableSchema(f"{path}: type must be one of {', '.join(_TYPES)}")
     if part.get("$ref"):
         raise UnusableSchema(f"{path}: $ref is not supported")
-    if not all(isinstance(name, str) for name in part.get("required") or ()):
-        raise UnusableSchema(f"{path}: required has a value of a wrong type")
+    for keyword in ("required", _MAP_KEYS):
+        if not all(isinstance(name, str) for name in part.get(keyword) or ()):
+            raise UnusableSchema(f"{path}: {keyword} has a value of a wrong type")
     if not all(_is_rule(rule) for rule in part.get(RULES) or ()):
         raise UnusableSchema(f"{path}: {RULES} has a value of a wrong type")
     if len(part.get("enum") or ()) > MAX_ENUM:

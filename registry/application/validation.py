@@ -31,6 +31,7 @@ MAX_WARNINGS = 20
 MAX_TRIALS = 20_000
 """Checks by the alternatives of the schema for one spec: about a second, if all of them are patterns."""
 _LONGEST_MISSPELT = 64
+_MOST_COMPARED = 500
 
 
 class ApplicationValidation:
@@ -99,9 +100,10 @@ def _suggestion(schema: Schema, path: str) -> str:
     is."""
     name = path.removeprefix("spec.")
     # the comparison takes time by the square of the length
-    if len(name) > _LONGEST_MISSPELT or "." in name or "[" in name:
+    names = schema.get("properties") or ()
+    if len(name) > _LONGEST_MISSPELT or len(names) > _MOST_COMPARED or "." in name or "[" in name:
         return ""
-    known = {each.lower(): each for each in schema.get("properties") or ()}
+    known = {each.lower(): each for each in names}
     near = get_close_matches(name.lower(), known, n=1, cutoff=0.75)
     return f'; did you mean "spec.{known[near[0]]}"?' if near else ""
 

@@ -13,7 +13,9 @@ from apiserver.meta.resource import GroupKind, Schema
 from apiserver.schema import validation
 from apiserver.schema.choices import alternatives_of_one_value, has_many_checks
 from apiserver.schema.findings import MAX_ERRORS
+from apiserver.schema.list_types import ItemsByKeys
 from apiserver.schema.validation import SchemaValidator
+from tests.cpu_time import least_ratio
 
 REFUSED = "the alternatives of its schema (anyOf, oneOf, allOf, not) take more than 1000 checks"
 
@@ -118,3 +120,31 @@ def test_the_alternatives_that_one_object_may_try_are_bounded(schema: Schema) ->
 )
 def test_schemas_with_many_alternatives_are_known(schema: Schema, number: int, many: bool) -> None:
     assert (alternatives_of_one_value(schema), has_many_checks(schema)) == (number, many)
+
+
+def test_items_of_a_map_are_found_by_their_keys_without_comparing_each_with_each() -> None:
+    schema = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a", "b"]}
+
+    def find(number: int) -> None:
+        items = [{"a": index, "c": "first"} for index in range(number)]
+        olds = ItemsByKeys(schema, [*items, *items])
+        assert all(olds.like({"a": index}) is items[index] for index in range(number))
+
+    assert least_ratio(lambda: find(3_200), lambda: find(200), below=64) < 64
+
+
+@pytest.mark.parametrize(
+    ("item", "found"),
+    [
+        pytest.param({"a": 1.0, "c": 9}, 0, id="an equal number"),
+        pytest.param({"a": True}, None, id="a boolean is no number"),
+        pytest.param({"a": 1, "b": 2}, 1, id="two keys"),
+        pytest.param({"a": 1, "b": None}, 0, id="null is as absent"),
+        pytest.param("a", None, id="no object"),
+    ],
+)
+def test_items_of_a_map_have_equal_keys(item: Any, found: int | None) -> None:
+    schema = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a", "b"]}
+    items = [{"a": 1}, {"a": 1, "b": 2}, {"a": 1}]
+    assert ItemsByKeys(schema, items).like(item) is (None if found is None else items[found])
+    assert ItemsByKeys({}, items).like(item) is None

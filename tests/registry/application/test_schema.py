@@ -54,6 +54,7 @@ def parsed(schema: object) -> Schema:
         pytest.param({"properties": {"a": {"pattern": "("}}}, "pattern", id="an invalid pattern"),
         pytest.param({"properties": {"a": {"pattern": "(?=a)"}}}, "pattern", id="a pattern that Go does not know"),
         pytest.param({"properties": {"a": {"pattern": "a" * 5000}}}, "characters", id="a long pattern"),
+        pytest.param({"x-kubernetes-list-map-keys": [{}]}, "map-keys has a value", id="keys that are no texts"),
         pytest.param({"items": {"enum": ["a"] * 5_000}}, "items: enum has more than 2000 values", id="a huge enum"),
         pytest.param(
             {"properties": {"a": {"items": {"anyOf": [{"pattern": "a"}] * 500}}}},

@@ -10,7 +10,7 @@ from apiserver.meta.resource import Object
 from registry.application.schema import with_defaults
 from registry.application.strategy import ApplicationStrategy, name_errors
 from registry.application.types import application_resource
-from registry.application.validation import ApplicationValidation
+from registry.application.validation import ApplicationValidation, undocumented_warnings
 from tests.registry.application.applications import SCHEMA, application, definition
 
 FOUND = definition()
@@ -95,6 +95,15 @@ def test_clients_are_warned_of_undocumented_keys_and_earlier_presets(strategy: A
     ]
     assert len(strategy.warnings(application(spec={f"a{n}": 1 for n in range(100)}))) == 20
     assert strategy.warnings(application()) == []
+
+
+def test_a_misspelt_name_is_not_compared_with_thousands_of_names() -> None:
+    def hint(number: int) -> str:
+        properties: Object = {f"replicas{each}": {} for each in range(number)}
+        return undocumented_warnings({"properties": properties}, {"replicsa7": 1})[0]
+
+    assert hint(100).endswith('; did you mean "spec.replicas7"?')
+    assert hint(5_000).endswith("the chart decides")
 
 
 @pytest.mark.parametrize(
