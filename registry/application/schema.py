@@ -1,4 +1,4 @@
-"""The schema of a kind's `spec`, as an ApplicationDefinition has it: its bounds, publication and defaults. Pure."""
+"""The schema of a kind's `spec`, as an ApplicationDefinition has it: its bounds and publication. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from apiserver.json import deep as deepjson
-from apiserver.json.values import deep_copy, nests_deeper_than
+from apiserver.json.values import nests_deeper_than
 from apiserver.meta.resource import Schema
 from apiserver.schema.choices import alternatives_of_one_value
 from apiserver.schema.patterns import go_pattern
@@ -165,33 +165,6 @@ def decoding_schema(schema: Schema) -> Schema:
         if isinstance(schema.get(keyword), dict):
             found[keyword] = decoding_schema(schema[keyword])
     return found
-
-
-def with_defaults(schema: Schema, value: Any) -> Any:
-    """A copy of a stored value as clients see it. A property that is missing or null gets its default, and null becomes
-    an empty object or list where one belongs; nothing else changes, not even what has a wrong type."""
-    if value is None:
-        return _of_null(schema)
-    if isinstance(value, list):
-        items = schema.get("items")
-        return [with_defaults(items, each) for each in value] if isinstance(items, dict) else deep_copy(value)
-    if not isinstance(value, dict):
-        return value
-    properties = schema.get("properties") or {}
-    additional = schema.get("additionalProperties")
-    others = additional if isinstance(additional, dict) else {}
-    shown = {name: with_defaults(properties.get(name, others), each) for name, each in value.items()}
-    for name, child in properties.items():
-        if name not in value and child.get("default") is not None:
-            shown[name] = with_defaults(child, None)
-    return shown
-
-
-def _of_null(schema: Schema) -> Any:
-    default = schema.get("default")
-    if default is not None:
-        return with_defaults(schema, default)
-    return {"object": {}, "array": []}.get(schema.get("type", ""))
 
 
 def undocumented_paths(schema: Schema, value: Any, path: str) -> Iterator[str]:

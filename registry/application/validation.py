@@ -8,13 +8,15 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Any
 
+from apiserver.json.values import equal
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Object, Schema
 from apiserver.schema.choices import has_many_checks
 from apiserver.schema.rules import RULES, RuleCompiler, RuleValidator
 from apiserver.schema.validation import Matches, SchemaValidator
-from registry.application.schema import schema_parts, undocumented_paths, with_defaults
+from registry.application.defaulting import TooManyDefaults, with_defaults, with_defaults_if_few
+from registry.application.schema import schema_parts, undocumented_paths
 
 PRESET = "resourcesPreset"
 LEGACY_PRESETS: Mapping[str, str] = {
@@ -54,14 +56,23 @@ class ApplicationValidation:
         """The errors of a spec as a client sent it: it is judged with its defaults."""
         if not isinstance(spec, dict | None):
             return [_no_object(spec)]
-        shown = with_defaults(self._schema, spec or {})
+        try:
+            shown = with_defaults(self._schema, spec or {})
+        except TooManyDefaults as error:
+            return [errors.invalid("spec", errors.OMITTED, str(error))]
         return [*self._validator.errors(shown, "spec"), *self._rule_errors(shown, None)]
 
     def update_errors(self, spec: Any, old: Any) -> list[FieldError]:
-        """`old` is the stored spec with its defaults. A fault that was stored before and stays is no error."""
+        """`old` is the stored spec with its defaults, or without any if they are too many. A fault that was stored
+        before and stays is no error."""
         if not isinstance(spec, dict | None):
             return [_no_object(spec)]
-        shown = with_defaults(self._schema, spec or {})
+        try:
+            shown = with_defaults(self._schema, spec or {})
+        except TooManyDefaults as error:
+            if not equal(spec or {}, old):
+                return [errors.invalid("spec", errors.OMITTED, str(error))]
+            shown = old
         return [*self._validator.update_errors(shown, old, "spec"), *self._rule_errors(shown, old)]
 
     def _rule_errors(self, spec: Object, old: Any) -> list[FieldError]:
@@ -75,7 +86,7 @@ class ApplicationValidation:
 
     def shown(self, spec: Any) -> Any:
         """A spec that a client sends, as clients will see it; what is no object is returned as it is."""
-        return with_defaults(self._schema, spec or {}) if isinstance(spec, dict | None) else spec
+        return with_defaults_if_few(self._schema, spec or {}) if isinstance(spec, dict | None) else spec
 
     def warnings(self, spec: Any) -> list[str]:
         """Undocumented keys, and earlier names of presets."""

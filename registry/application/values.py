@@ -12,17 +12,18 @@ import orjson
 from apiserver.json.values import deep_copy, equal
 from apiserver.meta.errors import BadRequest
 from apiserver.meta.resource import Object, Schema
-from registry.application.schema import with_defaults
+from registry.application.defaulting import with_defaults_if_few
 
 _INTERNAL = "_"
 _NOTHING: Final = object()
 
 
 def shown_spec(values: object, schema: Schema) -> Object:
-    """The spec of stored values: with defaults, without the platform's keys, which begin with an underscore."""
+    """The spec of stored values: with defaults unless they are too many, without the platform's keys, which begin with
+    an underscore."""
     stored = values if isinstance(values, dict) else {}
     visible = {key: value for key, value in stored.items() if not key.startswith(_INTERNAL)}
-    shown: Object = with_defaults(schema, visible)
+    shown: Object = with_defaults_if_few(schema, visible)
     return shown
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from admission.cel.library.regex import matches
 from apiserver.meta.resource import Schema
+from registry.application.defaulting import with_defaults
 from registry.application.schema import (
     UnusableSchema,
     parse_schema,
     published_schema,
     undocumented_paths,
-    with_defaults,
 )
 
 

@@ -7,7 +7,7 @@ import pytest
 from admission.cel.library.regex import matches
 from admission.cel.schema_rules import SchemaRuleCompiler
 from apiserver.meta.resource import Object
-from registry.application.schema import with_defaults
+from registry.application.defaulting import with_defaults
 from registry.application.strategy import ApplicationStrategy, name_errors
 from registry.application.types import application_resource
 from registry.application.validation import ApplicationValidation, undocumented_warnings
