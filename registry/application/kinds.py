@@ -14,13 +14,14 @@ from apiserver.storage.visibility import VisibilitySource
 from apiserver.storage.watch_cache import WatchCache
 from registry.application.catalogue import Catalogue, DefinitionState, UnreadableForm, resolve
 from registry.application.convert import ApplicationConversion, ReleaseDefaults
-from registry.application.definition import ApplicationDefinition, UnusableDefinition, parse_definition, source_of
+from registry.application.definition import ApplicationDefinition, source_of
 from registry.application.feed import ApplicationFeed, ReleaseRouter
+from registry.application.forms import read_form
 from registry.application.release_backend import ReleaseBackend
 from registry.application.release_cache import ReleaseCache
 from registry.application.strategy import ApplicationStrategy
 from registry.application.types import application_resource
-from registry.application.validation import ApplicationValidation, rule_problem
+from registry.application.validation import ApplicationValidation
 from registry.cluster.interface import ClusterClient
 from registry.generic.store import Store
 
@@ -121,17 +122,7 @@ class ApplicationKinds:
         return catalogue
 
     def _parse_one(self, source: Object) -> ApplicationDefinition | UnreadableForm:
-        try:
-            definition = parse_definition(source, self._parts.matches)
-            problem = rule_problem(definition.schema, self._parts.compiler)
-            why = f"spec.application.openAPISchema is unusable: {problem}" if problem else ""
-        except UnusableDefinition as error:
-            why = str(error)
-        except Exception as error:
-            # a definition that nobody thought of must not keep the others from being served
-            _logger.exception("ApplicationDefinition %s cannot be read", source["metadata"].get("name"))
-            why = f"it cannot be read: {type(error).__name__}"
-        return UnreadableForm(source["metadata"]["generation"], why) if why else definition
+        return read_form(source, self._parts.matches, self._parts.compiler, on_unforeseen=_log_unforeseen)
 
     async def _serve(self, name: str, definition: ApplicationDefinition) -> bool:
         """Returns False if clients see the same API as before."""
@@ -169,6 +160,10 @@ class ApplicationKinds:
         """Watches end, and clients start them again if there is a new form of the kind."""
         self._parts.router.remove(served.feed)
         served.feed.cache.expire()
+
+
+def _log_unforeseen(name: str) -> None:
+    _logger.exception("ApplicationDefinition %s cannot be read", name)
 
 
 def _nothing() -> None:

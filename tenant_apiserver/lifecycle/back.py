@@ -9,7 +9,7 @@ from apiserver.meta.resource import Object
 from registry.cluster.client import HttpClusterClient
 from registry.cluster.interface import APISERVICES
 from tenant_apiserver.lifecycle.availability import becomes_available
-from tenant_apiserver.lifecycle.command import StepFailed, StepRefused, finished, reason, run_command
+from tenant_apiserver.lifecycle.command import MISSING_RIGHTS, StepFailed, StepRefused, finished, reason, run_command
 from tenant_apiserver.lifecycle.facts import GROUPS, api_service_name
 from tenant_apiserver.lifecycle.installed import tenants_visible
 from tenant_apiserver.lifecycle.kinds import TargetObject, is_ours, owner_of
@@ -72,10 +72,15 @@ async def _return_all(
             try:
                 await finished(return_api_service(cluster, name))
             except (StatusError, ValueError) as error:
-                failed.append(f"{name} still leads to us: {reason(error)}")
+                failed.append(f"{name} still leads to us: {reason(error)}{_advice(error)}")
                 continue
             unavailable += await _told(cluster, group, options.timeout, is_deleted=not is_moved(ours[name]))
     return failed, unavailable
+
+
+def _advice(error: StatusError | ValueError) -> str:
+    is_forbidden = isinstance(error, StatusError) and error.code == 403
+    return f"; {MISSING_RIGHTS}" if is_forbidden else ""
 
 
 def _check_return(ours: Mapping[str, Object], found: Mapping[TargetObject, Object]) -> None:

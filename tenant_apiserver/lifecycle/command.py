@@ -13,6 +13,9 @@ from apiserver.meta.errors import StatusError
 from registry.cluster.interface import reason_for_log
 from tenant_apiserver.closed_output import finish_quietly
 
+MISSING_RIGHTS = "you need credentials that may do this"
+"""The remedy for a request that the cluster forbids."""
+
 
 class StepRefused(Exception):
     """The step would break something, or was undone. The text says why, and what to do; the exit status is 1."""
@@ -51,7 +54,9 @@ def _run(name: str, action: Callable[[], Awaitable[int]], after: str) -> int:
     except KeyboardInterrupt:
         return _end(name, f"interrupted by SIGINT; {after}", 128 + signal.SIGINT)
     except (ValueError, StatusError) as error:
-        return _end(name, f"{reason(error)}; {after}", 2)
+        is_forbidden = isinstance(error, StatusError) and error.code == 403
+        told = [reason(error), *([MISSING_RIGHTS] if is_forbidden else ()), after]
+        return _end(name, "; ".join(told), 2)
 
 
 def _end(name: str, text: str, status: int) -> int:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import groupby
+from itertools import groupby, zip_longest
 
 
 class Level(Enum):
@@ -47,11 +47,18 @@ def as_table(checks: Sequence[Check], *, full: bool = False) -> str:
     lines = []
     for section, members in groupby(checks, key=lambda each: each.section):
         lines += ["", section]
-        for each in members:
+        of_section = list(members)
+        for each, following in zip_longest(of_section, of_section[1:]):
             lines.append(f"  {each.level.value[:4]:<4}  {each.subject:<{width}}  {each.message}")
-            if each.remedy:
+            if each.remedy and not _is_told_below(each, following):
                 lines.append(f"        -> {each.remedy}")
     return "\n".join([*lines[1:], "", _summary(checks), ""])
+
+
+def _is_told_below(check: Check, following: Check | None) -> bool:
+    """True if the next line has the same remedy, for objects that cannot be read, of which there may be many."""
+    unknown = check.level is Level.UNKNOWN
+    return following is not None and unknown and (following.level, following.remedy) == (check.level, check.remedy)
 
 
 def _folded(checks: Sequence[Check]) -> Iterator[Check]:

@@ -13,7 +13,7 @@ from tenant_apiserver.lifecycle.facts import ClusterFacts, api_service_name
 from tenant_apiserver.lifecycle.findings import Check, Level
 from tenant_apiserver.lifecycle.installed import NAMESPACE, SERVER, OperatorStep, applied
 from tenant_apiserver.lifecycle.kinds import CRDS, PROXY, TargetObject, foreign_owner, is_ours, owner_of, target
-from tenant_apiserver.lifecycle.serving import leads_to_us
+from tenant_apiserver.lifecycle.serving import leads_to_us, unreadable_check
 
 _NAMES, _CONTROLLERS = "Objects of the same names", "Controllers"
 _PEER_CONTROLLER = "cozystack-controller"
@@ -27,8 +27,7 @@ def judge_names(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:
         if each.resource == APISERVICES:
             continue
         if each in facts.unreadable:
-            remedy = "run preflight with credentials that may get it"
-            yield Check(_NAMES, Level.UNKNOWN, str(each), f"unknown: {facts.unreadable[each]}", remedy)
+            yield unreadable_check(_NAMES, each, facts.unreadable[each])
         elif each not in facts.found:
             created += 1
         elif is_ours(facts.found[each]):
@@ -45,8 +44,7 @@ def _judge_namespace(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]
     if step in (OperatorStep.PROXY, OperatorStep.REGISTER):
         return
     if namespace in facts.unreadable:
-        remedy = "run preflight with credentials that may get it"
-        yield Check(_NAMES, Level.UNKNOWN, str(namespace), f"unknown: {facts.unreadable[namespace]}", remedy)
+        yield unreadable_check(_NAMES, namespace, facts.unreadable[namespace])
     if namespace not in {*facts.found, *facts.unreadable}:
         why = "does not exist, so this is no Cozystack"
         yield Check(_NAMES, Level.FAIL, str(namespace), why, "see docs/install.md, and use --for=register")

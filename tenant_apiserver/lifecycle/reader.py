@@ -16,7 +16,7 @@ from registry.cluster.interface import (
     NotServed,
     reason_for_log,
 )
-from tenant_apiserver.lifecycle.command import StepFailed
+from tenant_apiserver.lifecycle.command import MISSING_RIGHTS, StepFailed
 from tenant_apiserver.lifecycle.facts import GROUPS, VERSION, ClusterFacts, api_service_name
 from tenant_apiserver.lifecycle.installed import (
     PROXY_SETTINGS,
@@ -112,8 +112,8 @@ async def read_objects(
 
 
 def unreadable_lines(unreadable: Mapping[TargetObject, str]) -> str:
-    """A line for each object that cannot be read."""
-    return "\n".join(f"{where} cannot be read: {why}" for where, why in unreadable.items())
+    """A line for each object that cannot be read, and one that says what to do."""
+    return "\n".join([*(f"{where} cannot be read: {why}" for where, why in unreadable.items()), MISSING_RIGHTS])
 
 
 async def list_leading(cluster: ReadableCluster) -> Sequence[str]:
@@ -121,7 +121,7 @@ async def list_leading(cluster: ReadableCluster) -> Sequence[str]:
     notes: list[str] = []
     found = await _list(cluster, APISERVICES, notes)
     if notes:
-        raise StepFailed("\n".join(notes))
+        raise StepFailed("\n".join([*notes, MISSING_RIGHTS]))
     return _leading(found)
 
 

@@ -11,6 +11,7 @@ from registry.tenantsecret.convert import SECRET_SELECTOR
 from tenant_apiserver.least_privilege.proxy_rights import PROXY_ROLES
 from tenant_apiserver.lifecycle.installed import NAMESPACE
 from tenant_apiserver.lifecycle.kinds import TargetObject, target
+from tenant_apiserver.lifecycle.wording import counted
 
 GATEWAY_CRD = "tenantgateways.gateway.cozystack.io"
 _PROXY_FOLDERS = tuple(each.file.rpartition("/")[0] for each in reversed(PROXY_ROLES))
@@ -20,27 +21,28 @@ _GIVE_UP = f"      kubectl patch helmreleases -n <namespace> <name> --type=merge
 
 _COUNTED = {
     "HelmRelease": (
-        "HelmReleases of tenants and applications, with all that they store",
+        "of tenants and applications, with all stored values",
         "kubectl delete helmreleases -n tenant-root <name>: Flux uninstalls the chart",
     ),
     "Namespace": (
-        "Namespaces of tenants, with everything in them",
+        "of tenants, with all contents",
         "kubectl delete namespace <name>: deletes everything in it, volumes too",
     ),
     "Gateway": (
-        "Gateways that were made for tenants",
+        "made for tenants",
         "kubectl delete tenantgateways -A --all: takes all hostnames and certificates of tenants away",
     ),
     "CiliumNetworkPolicy": (
-        "CiliumNetworkPolicies of SecurityGroups, whichever server wrote them",
+        "of SecurityGroups, whichever server was the writer",
         f"kubectl delete ciliumnetworkpolicies -n <namespace> -l {GROUP_SELECTOR}: no Pod has their rules",
     ),
     "Secret": (
-        "Secrets that are shown as TenantSecrets, whoever wrote them",
+        "shown as TenantSecrets, whoever was the writer",
         f"kubectl delete secrets -n <namespace> -l {SECRET_SELECTOR}: deletes passwords of applications, too",
     ),
 }
 """The objects that are counted, by kind, and the command that removes them with its effect."""
+_PLURALS = {"CiliumNetworkPolicy": "CiliumNetworkPolicies"}
 _CRD = target("CustomResourceDefinition", GATEWAY_CRD)
 _ROLES = tuple(target("ClusterRole", name) for name in TENANT_ROLES)
 NAMED: Final = (_CRD, target("Namespace", NAMESPACE), *_ROLES)
@@ -60,7 +62,7 @@ def remainder(
     lines = []
     for kind, (what, command) in _COUNTED.items():
         if counts[kind] != 0:
-            number = counts[kind] if counts[kind] is not None else "an unknown number of"
+            number = counted(counts[kind], kind, _PLURALS.get(kind, ""))
             lines += [f"  {number} {what}", f"      {command}"]
     shared = [str(each) for each in NAMED if each in found and each not in _ROLES]
     if shared:
@@ -74,7 +76,7 @@ def remainder(
     lines = [title, *lines] if lines else ["Nothing else stays that an installation of this server brings."]
     if held:
         lines += [
-            f"These {len(held)} tenants are being deleted, and nobody deletes what belongs to them any more:",
+            f"Still being deleted: {counted(len(held), 'tenant')}. Nobody deletes what belongs to a tenant any more:",
             *(f"  {each}" for each in held),
             "      install the server again and wait, or give them up as they are, one by one:",
             _GIVE_UP,
@@ -87,7 +89,7 @@ def remaining_proxy(found: Collection[TargetObject], unreadable: Mapping[TargetO
     if not found and not unreadable:
         return []
     return [
-        f"The proxy stays, with {len(found)} objects: kubeconfigs of users may point at it.",
+        f"The proxy stays, with {counted(len(found), 'object')}: kubeconfigs of users may point at it.",
         *(f"  {each}" for each in found),
         *(f"  {each}: unknown: {why}" for each, why in unreadable.items()),
         *(f"      kubectl delete --ignore-not-found -k manifests/{each}" for each in _PROXY_FOLDERS),

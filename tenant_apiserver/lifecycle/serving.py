@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from admission.cel.library.regex import matches
 from admission.cel.schema_rules import SchemaRuleCompiler
 from apiserver.meta.resource import Object
-from registry.application.catalogue import DefinitionState, UnreadableForm, resolve
-from registry.application.definition import ApplicationDefinition, UnusableDefinition, parse_definition
-from registry.application.validation import rule_problem
+from registry.application.catalogue import DefinitionState, resolve
+from registry.application.forms import read_form
 from registry.cluster.interface import APISERVICES
 from registry.names import GROUP as APPS
 from registry.tenantsecret.convert import GROUP as CORE
@@ -25,6 +24,7 @@ from tenant_apiserver.lifecycle.installed import (
 )
 from tenant_apiserver.lifecycle.kinds import TargetObject, owner_of
 from tenant_apiserver.lifecycle.registration import has_other_port, is_moved, last_mover
+from tenant_apiserver.lifecycle.wording import counted
 
 LOCAL = "kube-apiserver itself serves the group, from a CustomResourceDefinition"
 _SERVING, _KINDS = "Who serves the groups now", "Kinds"
@@ -58,19 +58,18 @@ def served_by_us(
 ) -> tuple[Mapping[str, frozenset[str]], Sequence[DefinitionState]]:
     """The kinds that this version serves with these ApplicationDefinitions besides its `own`, by group, and the
     definitions that it cannot serve."""
-    catalogue = resolve({each["metadata"]["name"]: _parsed(each) for each in definitions})
+    compiler = SchemaRuleCompiler()
+    catalogue = resolve({each["metadata"]["name"]: read_form(each, matches, compiler) for each in definitions})
     applications = frozenset(each.plural for each in catalogue.served.values())
     refused = [each for each in catalogue.states if each.why]
     return {**own, APPS: own.get(APPS, frozenset()) | applications}, refused
 
 
-def _parsed(obj: Object) -> ApplicationDefinition | UnreadableForm:
-    try:
-        definition = parse_definition(obj, matches)
-        why = rule_problem(definition.schema, SchemaRuleCompiler())
-    except UnusableDefinition as error:
-        why = str(error)
-    return UnreadableForm(obj["metadata"].get("generation", 0), why) if why else definition
+def unreadable_check(section: str, where: TargetObject, why: str, *, subject: str = "") -> Check:
+    """An object that cannot be read. The message is the same for all of its kind that cannot be read for one reason."""
+    reason = why.partition(" is forbidden: ")[2] or why
+    remedy = "run preflight with credentials that may get each object of this kind"
+    return Check(section, Level.UNKNOWN, subject or str(where), f"unknown: {reason}", remedy, kind=where.resource.kind)
 
 
 def judge_serving(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:
@@ -86,8 +85,7 @@ def _judge_group(facts: ClusterFacts, step: OperatorStep, group: str) -> Check:
     name = api_service_name(group)
     where = TargetObject(APISERVICES, "", name)
     if where in facts.unreadable:
-        remedy = "run preflight with credentials that may get APIServices"
-        return Check(_SERVING, Level.UNKNOWN, name, f"unknown: {facts.unreadable[where]}", remedy)
+        return unreadable_check(_SERVING, where, facts.unreadable[where], subject=name)
     if where not in facts.found:
         return Check(_SERVING, Level.OK, name, "nobody")
     api_service = facts.found[where]
@@ -141,8 +139,7 @@ def _judge_visibility(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check
     apps = facts.found.get(TargetObject(APISERVICES, "", api_service_name(APPS)))
     binding = tenants_visible()[-1]
     if binding in facts.unreadable:
-        remedy = "run preflight with credentials that may get it"
-        yield Check(_SERVING, Level.UNKNOWN, str(binding), f"unknown: {facts.unreadable[binding]}", remedy)
+        yield unreadable_check(_SERVING, binding, facts.unreadable[binding])
     if binding in facts.found and apps is not None and service_of(apps) and not leads_to_us(apps):
         why = f"all users may list Tenants, and {service_of(apps)} shows all of them to whoever may list"
         remedy = f"kubectl delete clusterrolebinding {binding.name}"
@@ -163,10 +160,11 @@ def _judge_kinds(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:
         for plural in lost[group]:
             message = "is served now, and not by this version: it would lose its server"
             yield Check(_KINDS, level, f"{plural}.{group}", message, remedy if level is Level.FAIL else "")
-        yield Check(_KINDS, Level.INFO, group, f"this version would serve {len(ours.get(group, ()))} kinds")
+        yield Check(_KINDS, Level.INFO, group, f"this version would serve {counted(len(ours.get(group, ())), 'kind')}")
     yield from _judge_tenantsecrets(facts, step)
     for each in refused:
-        yield Check(_KINDS, Level.WARN, f"ApplicationDefinition {each.name}", f"cannot be served: {each.why}")
+        remedy = f"mend it, or go on without its kind: kubectl edit applicationdefinition {each.name}"
+        yield Check(_KINDS, Level.WARN, f"ApplicationDefinition {each.name}", f"cannot be served: {each.why}", remedy)
 
 
 def _judge_tenantsecrets(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:

@@ -38,6 +38,7 @@ from tenant_apiserver.lifecycle.remainder import NAMED, remainder, remaining_pro
 from tenant_apiserver.lifecycle.removable import DELETED_KINDS, STORED, reason_to_keep
 from tenant_apiserver.lifecycle.replicas import LeaseSightings, deployment_ends, leases_end, sightings
 from tenant_apiserver.lifecycle.serving import others_leading
+from tenant_apiserver.lifecycle.wording import counted
 from tenant_apiserver.lifecycle.writer import OperatorWriter
 from tenant_apiserver.options.lifecycle import UninstallOptions
 from tenant_apiserver.wiring.applications.forms_keeper import LEASE as FORMS_LEASE
@@ -101,7 +102,7 @@ class Uninstallation:
         else:
             await self._remove(objects)
         if kept:
-            self._say(f"{len(kept)} objects have our label or name and stay, as they are of others:")
+            self._say(f"{counted(len(kept), 'object')} with our label or name must stay, being of others:")
         for where, why in kept.items():
             self._say(f"  {where}: {why}")
         found, unreadable = await read_objects(self._cluster, NAMED)
@@ -116,15 +117,17 @@ class Uninstallation:
         marked, _ = await self._marked()
         for release in marked:
             await self._writer.strip(release, self._patch)
-        self._say(f"{len(marked)} HelmReleases have no finalizers and annotations of ours any more")
+        self._say(f"Our finalizer and annotations are taken from {counted(len(marked), 'HelmRelease')}")
         again, _ = await self._marked()
         if again:
-            raise StepRefused(f"{len(again)} HelmReleases have our marks again: somebody still runs our server")
+            raise StepRefused(
+                f"our marks are on {counted(len(again), 'HelmRelease')} again: somebody still runs our server"
+            )
         # again, as somebody may have moved a group to us meanwhile
         await self._refuse_while_registered()
         for where, obj in objects.items():
             await self._writer.delete(where, obj["metadata"]["uid"])
-        self._say(f"{len(objects)} objects of the installation are deleted")
+        self._say(f"Deleted: {counted(len(objects), 'object')} of the installation")
 
     async def _refuse_while_registered(self) -> None:
         leading = await list_leading(self._cluster)
@@ -219,10 +222,10 @@ class Uninstallation:
 
     def _say_plan(self, marked: Sequence[Object], objects: Mapping[TargetObject, Object]) -> None:
         self._say(f"Would scale Deployment {NAMESPACE}/{SERVER} to 0, and wait for the end of its replicas.")
-        self._say(f"Would take our finalizer and annotations from {len(marked)} HelmReleases:")
+        self._say(f"Would take our finalizer and annotations from {counted(len(marked), 'HelmRelease')}:")
         for release in marked:
             self._say(f"  {release['metadata']['namespace']}/{release['metadata']['name']}")
-        self._say(f"Would delete {len(objects)} objects of the installation:")
+        self._say(f"Would delete {counted(len(objects), 'object')} of the installation:")
         for where, obj in objects.items():
             self._say(f"  {where}: {owner_of(obj)}")
         self._say("Nothing was written.")

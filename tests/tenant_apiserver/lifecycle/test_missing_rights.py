@@ -76,6 +76,26 @@ def test_preflight_cannot_judge_what_it_may_not_read(step: OperatorStep) -> None
         assert (new, exit_status(checks)) == ([], 1 if exit_status(expected) == 1 else 2), right
 
 
+@pytest.mark.parametrize("step", OperatorStep)
+def test_objects_that_cannot_be_read_are_told_in_a_few_lines(step: OperatorStep) -> None:
+    cluster = live_cozystack()
+
+    async def refuse(verb: str, res: ClusterResource, key: Key) -> None:
+        who = f'User "dev" cannot {verb} resource "{res.plural}" in API group "{res.group}"'
+        raise Forbidden(GroupResource(res.group, res.plural), key.name, who)
+
+    cluster.before = refuse
+    checks = asyncio.run(judged(cluster, step))
+    objects = [each for each in checks if each.section == "Objects of the same names"]
+    objects = [each for each in objects if each.level is Level.UNKNOWN]
+    assert len(objects) > 5
+    lines = as_table(objects).splitlines()
+    assert len(lines) < 18
+    assert len([line for line in lines if line.startswith("        -> ")]) == 1
+    full = as_table(checks, full=True)
+    assert all(each.subject in full for each in objects)
+
+
 def test_uninstall_names_the_right_that_it_lacks(capsys: pytest.CaptureFixture[str]) -> None:
     rights = used_rights(cluster := installed(), lambda: run_uninstall(cluster))
     assert {verb for verb, _ in rights} == {"get", "list", "patch", "delete"}
@@ -97,6 +117,7 @@ def test_uninstall_names_the_right_that_it_lacks(capsys: pytest.CaptureFixture[s
             is_counted and "an unknown number of" in text
         ), right
         assert status in (0, 2), right
+        assert status == 0 or "you need credentials that may do this" in error, right
         assert (status == 2) == error.startswith("tenant-apiserver uninstall: "), right
         if right[0] in ("get", "list") and status == 2:
             assert cluster.writes == [], right

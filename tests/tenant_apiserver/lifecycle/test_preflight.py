@@ -112,7 +112,24 @@ async def test_a_rule_whose_message_is_no_text_does_not_end_preflight() -> None:
     schema = '{"type": "object", "x-kubernetes-validations": [{"rule": "true", "message": {}}]}'
     cluster.add(APPLICATIONDEFINITIONS, definition("Redis", "redises", openAPISchema=schema))
     checks = await checks_of(cluster, OperatorStep.REPLACE)
-    assert "wrong type" in one(checks, "ApplicationDefinition redis").message
+    found = one(checks, "ApplicationDefinition redis")
+    assert "wrong type" in found.message
+    assert "kubectl edit applicationdefinition redis" in found.remedy
+
+
+async def test_a_definition_that_nobody_thought_of_does_not_end_preflight(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object) -> str:
+        raise KeyError("unforeseen")
+
+    monkeypatch.setattr("registry.application.forms.rule_problem", fail)
+    checks = await checks_of(live_cozystack(), OperatorStep.REPLACE)
+    assert one(checks, "ApplicationDefinition postgres").message == "cannot be served: it cannot be read: KeyError"
+
+
+async def test_one_is_no_plural() -> None:
+    messages = [each.message for each in await checks_of(live_cozystack(), OperatorStep.REPLACE)]
+    assert "this version would serve 1 kind" in messages
+    assert "this version would serve 4 kinds" in messages
 
 
 async def test_versions_come_from_the_objects_that_tell_them() -> None:

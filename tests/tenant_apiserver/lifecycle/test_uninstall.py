@@ -387,8 +387,8 @@ async def test_all_that_stays_of_a_live_cozystack_is_counted() -> None:
     _, said = await run(cluster)
     for line in (
         "  3 Namespaces of tenants",
-        "  1 CiliumNetworkPolicies of SecurityGroups",
-        "  3 Secrets that are shown as TenantSecrets",
+        "  1 CiliumNetworkPolicy of SecurityGroups",
+        "  3 Secrets shown as TenantSecrets",
     ):
         assert line in said, said
 
@@ -397,7 +397,7 @@ def test_a_number_that_cannot_be_read_is_unknown() -> None:
     kinds = ("HelmRelease", "Namespace", "Gateway", "CiliumNetworkPolicy")
     lines = remainder({**dict.fromkeys(kinds, 0), "Secret": None}, [], found=(), unreadable={})
     assert [each for each in lines if not each.startswith("      ")][1:] == [
-        "  an unknown number of Secrets that are shown as TenantSecrets, whoever wrote them"
+        "  an unknown number of Secrets shown as TenantSecrets, whoever was the writer"
     ]
 
 
