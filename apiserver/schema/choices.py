@@ -8,6 +8,7 @@ from apiserver.meta.resource import Schema
 
 MANY_CHECKS = 16
 """Checks of a value above which a thread validates an object: 32 KiB of JSON have about eight thousand values."""
+_REPEATED = ("items", "additionalProperties")
 _PATTERN = 10
 """A pattern takes as long as ten other checks."""
 
@@ -19,8 +20,8 @@ def alternatives_of_one_value(schema: Schema) -> int:
 
 def has_many_checks(schema: Schema) -> bool:
     """True if the validation of a small object may take long: some part of it may be judged by many alternatives or
-    patterns. `schema` must be a tree."""
-    return _judgements(schema, pattern=_PATTERN) > MANY_CHECKS
+    patterns, or each of many parts by a pattern. `schema` must be a tree."""
+    return _judgements(schema, pattern=_PATTERN) > MANY_CHECKS or _repeats_patterns(schema)
 
 
 def _judgements(schema: Schema, *, pattern: int) -> int:
@@ -31,9 +32,18 @@ def _judgements(schema: Schema, *, pattern: int) -> int:
     return max(own, below) + sum(1 + _judgements(each, pattern=pattern) for each in _alternatives(schema))
 
 
+def _repeats_patterns(schema: Schema, is_repeated: bool = False) -> bool:
+    """True if the items of a list or the values of a map are matched with a pattern, themselves or their parts."""
+    if is_repeated and schema.get("pattern"):
+        return True
+    same = (*(schema.get("properties") or {}).values(), *_alternatives(schema))
+    many = (each for name in _REPEATED if isinstance(each := schema.get(name), Mapping))
+    return any(_repeats_patterns(each, is_repeated) for each in same) or any(_repeats_patterns(e, True) for e in many)
+
+
 def _parts(schema: Schema) -> Iterator[Schema]:
     yield from (schema.get("properties") or {}).values()
-    yield from (each for name in ("items", "additionalProperties") if isinstance(each := schema.get(name), Mapping))
+    yield from (each for name in _REPEATED if isinstance(each := schema.get(name), Mapping))
 
 
 def _alternatives(schema: Schema) -> Iterator[Schema]:

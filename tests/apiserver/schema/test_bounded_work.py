@@ -108,7 +108,8 @@ def test_the_alternatives_that_one_object_may_try_are_bounded(schema: Schema) ->
     ("schema", "number", "many"),
     [
         pytest.param({"pattern": "a"}, 0, False, id="a pattern"),
-        pytest.param(items(pattern="a"), 0, False, id="a pattern for each item"),
+        pytest.param(items(pattern="a"), 0, True, id="a pattern for each item"),
+        pytest.param(items(properties={"b": {"pattern": "a"}}), 0, True, id="a pattern in each item"),
         pytest.param({"anyOf": [{"type": "integer"}, {"type": "string"}], "pattern": "a"}, 2, False, id="a quantity"),
         pytest.param(items(anyOf=[{"pattern": "a"}, {"pattern": "b"}]), 2, True, id="two patterns"),
         pytest.param(items(oneOf=[{"type": "integer"}] * 20), 20, True, id="many types"),
