@@ -54,7 +54,7 @@ class Findings(list[FieldError]):
             if not any(_is_same(each, other) for other in self):
                 self.append(each)
 
-    def told(self) -> list[FieldError]:
+    def first_errors(self) -> list[FieldError]:
         """At most MAX_ERRORS, with a note if more were found."""
         if len(self) <= MAX_ERRORS:
             return list(self)

@@ -119,7 +119,7 @@ class SchemaValidator:
             self.check(value, path, found, old)
         except TooManyTrials as error:
             return [errors.invalid(path or errors.NO_FIELD, errors.OMITTED, str(error))]
-        return found.told()
+        return found.first_errors()
 
     def check(self, value: Any, path: str, found: Findings, old: Any = UNRELATED) -> int:
         """Adds the errors to `found`, and returns the number of checks that hold, by which kube-openapi selects the
