@@ -11,11 +11,19 @@ from typing import Any
 
 import jsonpatch
 
+from apiserver.encoding.offload import json_size
 from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import GroupResource, Key, Object
 from apiserver.patch.media_types import JSON_PATCH
-from registry.cluster.interface import NAMESPACES, ClusterResource, ClusterUnreachable, ServedResource, WatchEvent
+from registry.cluster.interface import (
+    NAMESPACES,
+    ClusterResource,
+    ClusterUnreachable,
+    ServedResource,
+    Visited,
+    WatchEvent,
+)
 from tests.fake_cluster_events import Change, copied, event_of, matcher, objects_at
 
 _EPOCH = "2026-01-01T00:00:00Z"
@@ -140,6 +148,19 @@ class FakeCluster:
             visit(item)
         version: str = found["metadata"]["resourceVersion"]
         return version
+
+    async def visit_first(
+        self, res: ClusterResource, namespace: str = "", *, visit: Callable[[Object], None], limit: int, max_bytes: int
+    ) -> Visited:
+        found = await self.list(res, namespace, limit=limit)
+        count, size = 0, 0
+        for item in found["items"]:
+            size += json_size(item)
+            if size > max_bytes:
+                return Visited(count, size, truncated=True)
+            visit(item)
+            count += 1
+        return Visited(count, size, truncated="continue" in found["metadata"])
 
     async def create(
         self, res: ClusterResource, obj: Object, *, namespace: str = "", dry_run: bool = False, field_manager: str = ""

@@ -6,7 +6,8 @@ Calls are not retried, except once after the server rejected the credentials and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+import math
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
@@ -32,10 +33,11 @@ from registry.cluster.interface import (
     REQUEST_SECONDS,
     ClusterResource,
     ClusterUnreachable,
+    Visited,
     WatchEvent,
 )
 from registry.cluster.kubernetes_asyncio_shim import Configuration, RESTClientObject
-from registry.cluster.list_decoder import ListDecoder
+from registry.cluster.list_pages import ReadPage, Visit, visit_first, visit_page
 from registry.cluster.watch_decoder import WatchDecoder, parse_watch_event
 
 T = TypeVar("T")
@@ -50,8 +52,6 @@ _USER_AGENT = "tenant-apiserver"
 _NOT_ACCEPTED = "kube-apiserver does not accept the credentials of this server"
 # Network failures, and ValueError for a body that is not JSON.
 _FAILURES = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
-# Parsing a chunk of a list of this size takes a few milliseconds.
-_CHUNK = 128 * 1024
 
 Refresh = Callable[[], Awaitable[None]]
 
@@ -139,7 +139,7 @@ class HttpClusterClient:
         res: ClusterResource,
         namespace: str = "",
         *,
-        visit: Callable[[Object], None],
+        visit: Visit,
         resource_version: str = "",
         label_selector: str = "",
         field_selector: str = "",
@@ -149,12 +149,21 @@ class HttpClusterClient:
         has_version = resource_version not in ("", "0")
         start = {"resourceVersionMatch": "NotOlderThan"} if has_version else {"limit": str(_PAGE)}
         url = self._url(res.path(namespace), {**selection, **start, "resourceVersion": resource_version})
-        metadata = await self._authorized(partial(self._list_page, url, visit))
+        metadata = await self._visit_list(url, visit)
         version: str = metadata["resourceVersion"]
         while token := metadata.get("continue"):
             url = self._url(res.path(namespace), {**selection, "limit": str(_PAGE), "continue": token})
-            metadata = await self._authorized(partial(self._list_page, url, visit))
+            metadata = await self._visit_list(url, visit)
         return version
+
+    async def visit_first(
+        self, res: ClusterResource, namespace: str = "", *, visit: Visit, limit: int, max_bytes: int
+    ) -> Visited:
+        def read_page(query: dict[str, str], visit: Visit, max_bytes: float) -> Awaitable[ReadPage]:
+            url = self._url(res.path(namespace), query)
+            return self._authorized(partial(self._list_page, url, visit, max_bytes))
+
+        return await visit_first(read_page, visit, limit=limit, max_bytes=max_bytes)
 
     async def create(
         self, res: ClusterResource, obj: Object, *, namespace: str = "", dry_run: bool = False, field_manager: str = ""
@@ -317,24 +326,18 @@ class HttpClusterClient:
         except _FAILURES as e:
             raise ClusterUnreachable from e
 
-    async def _list_page(self, url: URL, visit: Callable[[Object], None]) -> Object:
+    async def _visit_list(self, url: URL, visit: Visit) -> Object:
         """Calls `visit` with each item of a list page and returns the metadata of the list."""
+        return (await self._authorized(partial(self._list_page, url, visit, math.inf))).metadata or {}
+
+    async def _list_page(self, url: URL, visit: Visit, max_bytes: float) -> ReadPage:
         timeout = ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=REQUEST_SECONDS)
-        items = ListDecoder()
         try:
             headers = await self._headers("")
             async with await self._calls.request("GET", url, headers=headers, **self._options(timeout)) as response:
                 if response.status != 200:
-                    return await self._decode_response(response)
-                async for chunk in response.content.iter_chunked(_CHUNK):
-                    found: Iterable[Object] = items.feed(chunk)
-                    if items.buffered > LARGE_BYTES:
-                        found = await asyncio.to_thread(list, found)
-                    for item in found:
-                        visit(item)
-                    # chunks that have already arrived are read without yielding to the event loop
-                    await asyncio.sleep(0)
-                return items.metadata()
+                    return ReadPage(await self._decode_response(response), 0)
+                return await visit_page(response, visit, max_bytes=max_bytes)
         except _FAILURES as e:
             raise ClusterUnreachable from e
 

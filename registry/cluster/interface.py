@@ -112,6 +112,15 @@ class WatchEvent(NamedTuple):
     object: Object
 
 
+class Visited(NamedTuple):
+    """The number of objects that were visited, and the bytes of JSON that were received. `truncated`: there are more
+    objects."""
+
+    objects: int
+    size: int
+    truncated: bool
+
+
 class ClusterUnreachable(errors.ServiceUnavailable):
     """There was no usable response. The reason is the exception's cause, which is logged and not sent to clients."""
 
@@ -190,6 +199,14 @@ class ClusterClient(Protocol):
 
         With a `resource_version` the list may come from kube-apiserver's watch cache, at least as new as that; "0" is
         any version. Items may lack apiVersion and kind. After an error the caller discards what it has collected.
+        """
+        ...
+
+    async def visit_first(
+        self, res: ClusterResource, namespace: str = "", *, visit: Callable[[Object], None], limit: int, max_bytes: int
+    ) -> Visited:
+        """Calls `visit` with each of the first `limit` objects as it arrives, until more than `max_bytes` have been
+        received. Items may lack apiVersion and kind. After an error the caller discards what it has collected.
         """
         ...
 

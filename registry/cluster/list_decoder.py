@@ -73,6 +73,11 @@ class ListDecoder:
         """The characters of an item that is incomplete so far."""
         return len(self._text) - self._position
 
+    @property
+    def is_complete(self) -> bool:
+        """True after the end of the List."""
+        return self._expected is _Expected.NOTHING
+
     def metadata(self) -> Object:
         """The metadata of the List, after its last chunk. Raises MalformedStream if the List is incomplete."""
         metadata = self.head().get("metadata")

@@ -18,6 +18,7 @@ from registry.explain.hostnames import (
 from registry.explain.known import KnownGateway, KnownHost, KnownNamespace, KnownRoute, KnownTenant
 from registry.explain.possible_keys import key_of_namespace
 from registry.explain.read_routes import GATEWAY_API, HTTP_AND_GRPC, TLS, read_routes
+from registry.explain.reading_slots import ReadingSlots
 from registry.explain.sight import Sight
 from registry.explain.sources import ExplainSources
 from registry.tenant.pool_quotas import POOL_NAME
@@ -44,8 +45,11 @@ async def read_tenant(sources: ExplainSources, sight: Sight, obj: Object) -> Kno
     return KnownTenant(obj=obj, owners=owners, quota=quota, gateway_class=await _gateway_class(sources, sight, obj))
 
 
-async def read_host(sources: ExplainSources, sight: Sight, tenant: KnownTenant, host: str) -> KnownHost:
-    """The routes are read where the Tenant has the host: those of another one decide nothing here."""
+async def read_host(
+    sources: ExplainSources, sight: Sight, tenant: KnownTenant, host: str, slots: ReadingSlots
+) -> KnownHost:
+    """The routes are read where the Tenant has the host: those of another one decide nothing here. Raises
+    TooManyRequests while others are being read."""
     around = await tenants_around(sources, sight, tenant, host)
     owner = await _owner_of_host(sources, sight, tenant, host, around)
     known = KnownHost(tenant=tenant, host=host, owner=owner, may_set_host=sources.may_set_host(sight.user))
@@ -53,7 +57,8 @@ async def read_host(sources: ExplainSources, sight: Sight, tenant: KnownTenant, 
         return known
     gateway = await _gateway(sources, sight, tenant)
     namespaces = [each for each in _namespaces_of_routes(tenant, gateway, around.tenants) if each]
-    found = await read_routes(sight, namespaces, host)
+    async with slots.held(sight.user.name):
+        found = await read_routes(sight, namespaces, host)
     kind = TLS[0] if is_passthrough(gateway, host) else HTTP_AND_GRPC[0]
     return replace(
         known,

@@ -6,12 +6,15 @@ Routes that are not looked at are told (`left_out`): a route that nobody has see
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from functools import partial
 from typing import Final, NamedTuple
 
+from apiserver.encoding.offload import json_size
 from apiserver.meta.resource import Object
-from registry.cluster.interface import ClusterResource
+from registry.cluster.interface import ClusterResource, NotServed, Visited
 from registry.explain.hostnames import hostname_matches
-from registry.explain.sight import ListedPage, Sight
+from registry.explain.known_routes import hostnames_of, known_route
+from registry.explain.sight import Sight
 
 GATEWAY_API = "gateway.networking.k8s.io"
 HTTP_AND_GRPC = (
@@ -26,6 +29,9 @@ TLS = tuple(
 _KINDS: Final = (*((each,) for each in HTTP_AND_GRPC), TLS)
 _MOST_OF_A_LIST: Final = 500
 _MOST_ROUTES: Final = 2_000
+_MOST_BYTES: Final = 64 * 1024 * 1024
+_MOST_KEPT_BYTES: Final = 1024 * 1024
+"""A route with the hostname has about a kilobyte of what an answer tells."""
 _MOST_NAMESPACES: Final = 20
 _ENOUGH: Final = 100
 """An answer tells of twenty: with so many, others are not looked for in further namespaces."""
@@ -45,7 +51,7 @@ async def read_routes(sight: Sight, namespaces: Sequence[str], host: str) -> Fou
     """Those of the namespaces in their order. Raises ClusterUnreachable."""
     search = _Search(sight, host)
     for number, namespace in enumerate(namespaces):
-        if number < _MOST_NAMESPACES and len(search.found) < _ENOUGH:
+        if number < _MOST_NAMESPACES and len(search.found) < _ENOUGH and not search.is_over:
             await search.look_into(namespace)
         else:
             search.left_out[namespace] = None
@@ -53,12 +59,15 @@ async def read_routes(sight: Sight, namespaces: Sequence[str], host: str) -> Fou
 
 
 class _Search:
-    """One search, which has looked at all but `rest` of the routes that it may look at."""
+    """One search. It keeps of each route with the host what an answer tells, and is over when it has looked at as many
+    routes, or as many bytes of them, as it may, or may keep no more."""
 
     def __init__(self, sight: Sight, host: str) -> None:
         self._sight = sight
         self._host = host
-        self._rest = _MOST_ROUTES
+        self._routes_left = _MOST_ROUTES
+        self._bytes_left = _MOST_BYTES
+        self._kept_left = _MOST_KEPT_BYTES
         # the version that the cluster serves is known after the first list, and is the same in every namespace
         self._versions = {each[0].plural: each for each in _KINDS}
         self.found: list[Object] = []
@@ -68,35 +77,46 @@ class _Search:
 
     async def look_into(self, namespace: str) -> None:
         for plural in self._versions:
-            if self._rest <= 0:
+            if self.is_over:
                 self.left_out[namespace] = None
                 return
-            page = await self._listed(plural, namespace)
-            if page is None:
+            found = await self._visited(plural, namespace)
+            if found is None:
                 self.unlisted.add((namespace, plural))
                 continue
-            self._rest -= len(page.items)
-            if page.truncated:
+            self._routes_left -= found.objects
+            self._bytes_left -= found.size
+            if found.truncated or self._kept_left <= 0:
                 self.left_out[namespace] = None
             if plural == HTTP_AND_GRPC[0].plural:
                 self.searched.append(namespace)
-            self.found += [each for each in page.items if _names(each, self._host)]
 
-    async def _listed(self, plural: str, namespace: str) -> ListedPage | None:
-        """Those of the first version that the cluster serves. None if the user may not list them."""
+    @property
+    def is_over(self) -> bool:
+        return min(self._routes_left, self._bytes_left, self._kept_left) <= 0
+
+    async def _visited(self, plural: str, namespace: str) -> Visited | None:
+        """Looks at those of the first version that the cluster serves. None if the user may not list them."""
         for each in self._versions[plural]:
-            page = await self._sight.list(each, namespace, limit=min(self._rest, _MOST_OF_A_LIST))
-            if page is None:
-                return None
-            if page.served:
+            try:
+                found = await self._sight.visit_first(
+                    each,
+                    namespace,
+                    visit=partial(self._look_at, each),
+                    limit=min(self._routes_left, _MOST_OF_A_LIST),
+                    max_bytes=self._bytes_left,
+                )
+            except NotServed:
+                continue
+            if found is not None:
                 self._versions[plural] = (each,)
-                return page
+            return found
         self._versions[plural] = ()
-        return ListedPage(())
+        return Visited(0, 0, truncated=False)
 
-
-def _names(route: Object, host: str) -> bool:
-    return any(
-        isinstance(each, str) and each and hostname_matches(each, host)
-        for each in (route.get("spec") or {}).get("hostnames") or ()
-    )
+    def _look_at(self, resource: ClusterResource, obj: Object) -> None:
+        if self._kept_left <= 0 or not any(each and hostname_matches(each, self._host) for each in hostnames_of(obj)):
+            return
+        route = known_route(resource, obj)
+        self._kept_left -= json_size(route)
+        self.found.append(route)

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
 
 from apiserver.authorization.authorizer import AccessAttributes, AccessDenied, Authorizer
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from apiserver.request.context import User
-from registry.cluster.interface import ClusterClient, ClusterResource, NotServed
+from registry.cluster.interface import ClusterClient, ClusterResource, NotServed, Visited
 from registry.names import GROUP, VERSION
 
 MOST_REVIEWS = 20
 """A question about Tenants costs no more reviews than this."""
-
-
-class ListedPage(NamedTuple):
-    """`truncated`: there are more items. `served` is False if the cluster lacks the kind in this version."""
-
-    items: Sequence[Object]
-    truncated: bool = False
-    served: bool = True
 
 
 class Sight:
@@ -89,23 +80,27 @@ class Sight:
             raise
         return {"apiVersion": resource.api_version, "kind": resource.kind, **found}
 
-    async def list(self, resource: ClusterResource, namespace: str, *, limit: int) -> ListedPage | None:
-        """None if the user, or this server, may not list the objects. Raises ClusterUnreachable."""
+    async def visit_first(
+        self,
+        resource: ClusterResource,
+        namespace: str,
+        *,
+        visit: Callable[[Object], None],
+        limit: int,
+        max_bytes: int,
+    ) -> Visited | None:
+        """As the method of the cluster. None if the user, or this server, may not list the objects. Raises NotServed if
+        the cluster lacks the kind in this version, and ClusterUnreachable."""
         if not await self.may("list", resource, namespace):
             return None
         try:
-            page = await self._cluster.list(resource, namespace, limit=limit)
-        except NotServed:
-            return ListedPage((), served=False)
+            return await self._cluster.visit_first(resource, namespace, visit=visit, limit=limit, max_bytes=max_bytes)
         except StatusError as error:
             if error.code == 404:
-                return ListedPage((), served=False)
+                raise NotServed from error
             if error.code == 403:
                 return None
             raise
-        identity = {"apiVersion": resource.api_version, "kind": resource.kind}
-        items = [{**identity, **each} for each in page.get("items") or ()]
-        return ListedPage(items, truncated=bool((page.get("metadata") or {}).get("continue")))
 
     def _access(self, verb: str, resource: ClusterResource, namespace: str, name: str) -> AccessAttributes:
         return AccessAttributes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from apiserver import rest
 from apiserver.authorization.authorizer import AccessAttributes, Authorizer
@@ -19,6 +19,7 @@ from registry.explain.known import KnownTenant
 from registry.explain.read import read_host, read_namespace, read_route, read_tenant
 from registry.explain.read_quota import read_quota
 from registry.explain.readers import read_readers
+from registry.explain.reading_slots import ReadingSlots
 from registry.explain.rights import AskedUser, read_user
 from registry.explain.sight import Sight
 from registry.explain.sources import ExplainSources
@@ -37,17 +38,18 @@ class Explainer:
     cluster: ClusterClient
     authorizer: Authorizer
     sources: ExplainSources
+    slots: ReadingSlots = field(default_factory=ReadingSlots)
 
     async def explain(self, user: User, tenant: Object, subject: ExplainedSubject) -> Object:
-        """`tenant` is one that the user may get. Raises AccessDenied for rights that the subject needs besides, and
-        ClusterUnreachable."""
+        """`tenant` is one that the user may get. Raises AccessDenied for rights that the subject needs besides,
+        TooManyRequests, and ClusterUnreachable."""
         sight, sources, about = Sight(self.cluster, self.authorizer, user), self.sources, str(subject)
         known = await read_tenant(sources, sight, tenant)
         match subject.kind:
             case "tenant":
                 return explain_tenant(known, await read_quota(sources.tree, sight, tenant), about)
             case "host":
-                return explain_host(await read_host(sources, sight, known, subject.name), about)
+                return explain_host(await read_host(sources, sight, known, subject.name, self.slots), about)
             case "route":
                 return explain_route(
                     await read_route(sources, sight, known, Key(subject.namespace, subject.name)), about
@@ -102,7 +104,7 @@ class TenantExplain(rest.Getter):
 
     async def get(self, context: RequestContext, key: Key, *, at_least: int = 0) -> CachedObject:
         """The explanation of the subject that the parameters `about` and `group` name. Raises BadRequest for another
-        form, AccessDenied, NotFound, and ClusterUnreachable."""
+        form, AccessDenied, NotFound, TooManyRequests, and ClusterUnreachable."""
         subject = parse_subject(context.query.get("about"), context.query.all("group"))
         sight = Sight(self._explainer.cluster, self._explainer.authorizer, context.user)
         await sight.require(sight.tenant_access("get", key))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -179,6 +180,68 @@ async def test_all_pages_of_a_list_are_read(server: Server, client: HttpClusterC
     server.answer = answer
     assert await names_of(client, resource_version="0") == (["a", "b", "c"], "9")
     assert server.requests[1][2] == {"limit": "500", "continue": "t"}
+
+
+async def test_the_first_objects_of_a_list_are_read_in_small_pages(server: Server, client: HttpClusterClient) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        start = int(request.query.get("continue", 0))
+        end = start + int(request.query["limit"])
+        return web.json_response(_list(*map(str, range(start, end)), **{"continue": str(end)}))
+
+    server.answer = answer
+    found: list[Any] = []
+    read = await client.visit_first(NAMESPACES, visit=found.append, limit=60, max_bytes=10**6)
+    assert [each["metadata"]["name"] for each in found] == [str(number) for number in range(60)]
+    assert (read.objects, read.truncated) == (60, True)
+    assert [each[2] for each in server.requests] == [{"limit": "50"}, {"limit": "10", "continue": "50"}]
+
+
+async def test_the_rest_of_a_list_is_not_read_where_its_first_pages_have_expired(
+    server: Server, client: HttpClusterClient
+) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if "continue" in request.query:
+            return web.json_response({"kind": "Status", "code": 410, "reason": "Expired"}, status=410)
+        return web.json_response(_list("a", **{"continue": "t"}))
+
+    server.answer = answer
+    found: list[Any] = []
+    read = await client.visit_first(NAMESPACES, visit=found.append, limit=60, max_bytes=10**6)
+    assert (len(found), read.objects, read.truncated) == (1, 1, True)
+
+
+async def test_a_list_of_large_objects_is_read_one_at_a_time_up_to_a_size(
+    server: Server, client: HttpClusterClient
+) -> None:
+    large = f'{{"metadata":{{"name":"a","annotations":{{"x":"{"x" * 250_000}"}}}}}}'.encode()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b'{"metadata":{"resourceVersion":"9"},"items":[' + large)
+        for _ in range(199):
+            await response.write(b"," + large)
+        await response.write(b"]}")
+        return response
+
+    server.answer = answer
+    names: list[str] = []
+    tracemalloc.start()
+    try:
+        whole = await client.visit_first(
+            NAMESPACES, visit=lambda obj: names.append(obj["metadata"]["name"]), limit=200, max_bytes=10**8
+        )
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (len(names), whole.objects, whole.truncated) == (200, 200, False)
+    assert whole.size > 200 * len(large)
+    assert peak < 15_000_000
+    part = await client.visit_first(
+        NAMESPACES, visit=lambda obj: names.append(obj["metadata"]["name"]), limit=200, max_bytes=2_000_000
+    )
+    assert part.truncated
+    assert 7 <= part.objects <= 9
 
 
 @pytest.mark.parametrize(

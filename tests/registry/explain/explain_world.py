@@ -13,6 +13,7 @@ from apiserver.request.context import User
 from apiserver.storage.visibility import Visibility, VisibilityChange, VisibleObjects
 from apiserver.storage.watch_cache import WatchCache
 from registry.cluster.interface import ClusterResource
+from registry.explain.reading_slots import ReadingSlots
 from registry.explain.sources import ExplainSources
 from registry.explain.status_hosts import StatusHosts
 from registry.explain.storage import Explainer
@@ -127,6 +128,7 @@ class ExplainWorld:
     told: Mapping[Key, Mapping[str, Any]] | None = None
     created: Mapping[Key, str] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    slots: ReadingSlots = field(default_factory=ReadingSlots)
 
     def tenants_with_status(self) -> Sequence[Object]:
         return self._objects()[1]
@@ -177,7 +179,7 @@ class ExplainWorld:
             gateway_name="cozystack",
             may_set_host=lambda one: self.may_set_host or "system:masters" in one.groups,
         )
-        explainer = Explainer(cluster=cluster, authorizer=self.authorizer, sources=sources)
+        explainer = Explainer(cluster=cluster, authorizer=self.authorizer, sources=sources, slots=self.slots)
 
         async def explain(about: str) -> bytes:
             found = await cache.get(of)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from apiserver.meta.errors import TooManyRequests
 from apiserver.meta.resource import Key, Object
+from apiserver.request.context import User
 from registry.cluster.interface import ClusterResource
+from registry.explain.chains.route import route_name
+from registry.explain.known_routes import known_route
+from registry.explain.reading_slots import ReadingSlots
 from registry.tenantgateway.types import TENANTGATEWAYS
-from tests.registry.explain.explain_world import ALICE, ExplainWorld, Stored, condition, route, tenantgateway
+from tests.registry.explain.explain_world import ALICE, EVE, ExplainWorld, Stored, condition, route, tenantgateway
 from tests.registry.explain.route_kinds import HTTPROUTES
 
 _TENANTS: dict[Key, dict[str, Any]] = {Key("tenant-root", "root"): {}, ALICE: {"gateway": True}}
@@ -124,3 +130,87 @@ async def test_no_route_is_listed_for_a_hostname_that_the_tenant_does_not_have()
     lists = _Lists()
     assert (await _ask([_attached(10)], lists, host="shop.example.com"))["verdict"] == "False"
     assert lists.places == []
+
+
+def _annotated(routes: Sequence[Stored], size: int) -> Sequence[Stored]:
+    for _, each in routes:
+        each["metadata"]["annotations"] = {"x": "x" * size}
+    return routes
+
+
+async def test_an_answer_keeps_nothing_of_routes_but_what_it_tells() -> None:
+    """200 routes with 250 KB of annotations each took 200 MB."""
+    [asked] = _annotated([_route(0, 1, _ACCEPTED)], 250_000)
+    kept = known_route(*asked)
+    assert len(json.dumps(kept)) < 1_000
+    assert route_name(kept) == "HTTPRoute tenant-alice/r000"
+    few = [_route(number, 1, _ACCEPTED) for number in range(3)]
+    answer = await _ask(few)
+    assert await _ask(_annotated(few, 250_000)) == answer
+
+
+async def test_a_message_of_a_controller_is_cut_where_it_is_long() -> None:
+    listener = {"name": "https-shop-1", "hostname": _SHOP, "ready": True}
+    refused = condition("Accepted", "False", "Refused", "x" * 30_000)
+    answer = await _ask([_attached(0, listener), _route(0, 1, refused)])
+    [message] = [each["message"] for each in answer["facts"] if each.get("reason") == "Refused"]
+    assert message == "x" * 1_000 + "…"
+
+
+async def test_an_answer_looks_at_no_more_bytes_of_routes_than_other_requests_can_wait_for() -> None:
+    lists = _Lists()
+    many = _annotated(_others("tenant-alice", 70), 1_000_000)
+    answer = await _ask([_attached(1), *many, *_others("cozy-00", 1, _SHOP)], lists)
+    assert answer["verdict"] == "Unknown"
+    assert set(lists.places) == {"tenant-alice"}
+    assert "routes in tenant-alice or cozy-00 were not all looked at" in [each.get("value") for each in answer["facts"]]
+
+
+async def test_an_answer_keeps_no_more_of_routes_than_fits_in_memory() -> None:
+    refused = condition("Accepted", "False", "Refused", "x" * 1_000)
+    many = [_route(number, 1, *[refused] * 64) for number in range(20)]
+    answer = await _ask(many)
+    assert "routes in tenant-alice were not all looked at" in [each.get("value") for each in answer["facts"]]
+    assert (
+        len({each["object"].get("name") for each in answer["facts"]} & {f"r{number:03}" for number in range(20)}) > 10
+    )
+
+
+async def test_only_a_few_questions_read_routes_at_a_time() -> None:
+    """A question of another user still finds a place."""
+    reading, go_on = asyncio.Event(), asyncio.Event()
+
+    async def wait(verb: str, resource: ClusterResource, key: Key) -> None:
+        if verb == "list":
+            reading.set()
+            await go_on.wait()
+
+    slots = ReadingSlots(total=2, per_user=1, seconds=0.01)
+    world = ExplainWorld(_TENANTS, [_route(0, 1, _ACCEPTED)], before=wait, slots=slots)
+    about = f"host/{_SHOP}"
+    first = asyncio.create_task(world.explain(about))
+    await reading.wait()
+    with pytest.raises(TooManyRequests) as refused:
+        await world.explain(about)
+    assert (refused.value.code, refused.value.details) == (429, {"retryAfterSeconds": 1})
+    assert await world.explain("tenant")
+    reading.clear()
+    other = asyncio.create_task(world.explain(about, user=User(name="bob", groups=EVE.groups)))
+    await reading.wait()
+    with pytest.raises(TooManyRequests):
+        await world.explain(about, user=User(name="carol", groups=EVE.groups))
+    go_on.set()
+    assert await first == await other
+    assert await world.explain(about) == await first
+
+
+async def test_a_question_waits_for_its_place() -> None:
+    slots, order = ReadingSlots(total=1, per_user=1, seconds=60), list[str]()
+
+    async def ask(user: str) -> None:
+        async with slots.held(user):
+            order.append(user)
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*map(ask, ("eve", "eve", "bob")))
+    assert order == ["eve", "eve", "bob"]
