@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from shlex import quote
 
 from apiserver.meta.resource import Object
 from registry.explain.chains.tenant import tenant_object
 from registry.explain.known import KnownReaders, KnownUser, Reader
-from registry.explain.quoting import quoted_name
+from registry.explain.quoting import quoted_argument, quoted_name
 from registry.explain.types import Fact, FactSubject, explanation, fact_object
 
 _RBAC, _VISIBILITY = "rbac.authorization.k8s.io/v1", "visibility.md"
@@ -57,8 +56,8 @@ def _sees(known: KnownUser) -> Fact:
         status="Unknown",
         rule=_VISIBLE,
         message=f"by name alone, {denial}, and the groups of {quoted_name(known.user)} are not known",
-        remedy=f"name them: kubectl tenant explain user {quote(known.user)} --tenant {key.name} -n {key.namespace} "
-        "--group GROUP",
+        remedy=f"name them: kubectl tenant explain user {quoted_argument(known.user)} --tenant {key.name} "
+        f"-n {key.namespace} --group GROUP",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -118,6 +119,19 @@ async def test_the_groups_of_an_account_are_known() -> None:
 async def test_a_name_in_a_command_is_quoted() -> None:
     remedy = (await _ask("eve; id"))["facts"][0]["remedy"]
     assert "explain user 'eve; id' --tenant" in remedy
+
+
+@pytest.mark.parametrize("name", ["\u202eevil", "a\u200b7'c\\n", "it's", "\U000e0041b"])
+async def test_a_command_that_is_copied_names_the_same_user(name: str) -> None:
+    """Nothing of it is escaped where it is printed."""
+    remedy = (await _ask(name))["facts"][0]["remedy"]
+    assert remedy.isprintable()
+    command = remedy.removeprefix("name them: kubectl tenant explain ").removesuffix(" --group GROUP")
+    shell = await asyncio.create_subprocess_exec(
+        "bash", "-c", f"printf '%s\\0' {command}", stdout=asyncio.subprocess.PIPE
+    )
+    printed, _ = await shell.communicate()
+    assert printed.decode().split("\0")[:2] == ["user", name]
 
 
 async def test_a_name_in_a_sentence_is_quoted() -> None:
