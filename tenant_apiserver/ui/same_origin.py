@@ -23,6 +23,7 @@ LOGIN, PAGE = "/login", "/"
 
 _SAFE: Final = frozenset({"GET", "HEAD"})
 _HOSTNAMES: Final = ("127.0.0.1", "localhost", "[::1]")
+_HTTP_PORT: Final = 80
 _OWN, _BY_HAND = "same-origin", "none"
 
 Headers = CIMultiDictProxy[str]
@@ -34,9 +35,11 @@ def new_hostname() -> str:
 
 
 def has_wrong_host(headers: Headers, port: int, own: str) -> bool:
-    """True unless the only Host is `own`, or a name by which every browser reaches a port of loopback."""
-    names = (own, *_HOSTNAMES)
-    return [each.lower() for each in headers.getall("Host", ())] not in ([f"{name}:{port}"] for name in names)
+    """True unless the only Host is `own`, or a name by which every browser reaches a port of loopback. Browsers leave
+    out the port that http has by default (RFC 9110, section 4.2.1)."""
+    ports = (f":{port}", "") if port == _HTTP_PORT else (f":{port}",)
+    allowed = [[f"{name}{each}"] for name in (own, *_HOSTNAMES) for each in ports]
+    return [each.lower() for each in headers.getall("Host", ())] not in allowed
 
 
 def is_from_other_site(headers: Headers) -> bool:

@@ -57,6 +57,31 @@ def test_only_the_names_of_loopback_with_the_port_are_hosts(hosts: tuple[str, ..
     assert has_wrong_host(headers, 8001, OWN_NAME) is wrong
 
 
+@pytest.mark.parametrize(
+    ("host", "wrong"),
+    [
+        ("127.0.0.1", False),
+        ("127.0.0.1:80", False),
+        ("localhost", False),
+        ("[::1]", False),
+        (OWN_NAME, False),
+        ("127.0.0.1:8001", True),
+        ("127.0.0.1:", True),
+        ("attacker.example", True),
+        ("attacker.example:80", True),
+        ("", True),
+    ],
+)
+def test_browsers_leave_out_port_80(host: str, wrong: bool) -> None:
+    headers = CIMultiDictProxy(CIMultiDict([("Host", host)]))
+    assert has_wrong_host(headers, 80, OWN_NAME) is wrong
+
+
+def test_the_origin_of_port_80_is_that_of_the_host() -> None:
+    pairs = [("Host", "localhost"), ("Origin", "http://localhost"), _site("same-origin"), MARK]
+    assert refusal("POST", LIST, CIMultiDictProxy(CIMultiDict(pairs))) == ""
+
+
 def test_no_two_starts_have_the_same_name() -> None:
     """A service worker, for example, that an earlier server of a port has left in a browser is of another origin."""
     names = {new_hostname() for _ in range(100)}
