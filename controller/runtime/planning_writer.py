@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from apiserver.meta.resource import Key, Object
@@ -21,19 +21,24 @@ class PlannedWrite:
     key: Key
     before: Object | None
     after: Object | None
+    is_hidden: bool = False
 
 
 class PlanningWriter(ClusterWriter):
-    """Several writes of one object become one. Writes of a status are left out: a status tells what was observed."""
+    """Several writes of one object become one. Writes of a status are left out: a status tells what was observed.
+
+    `hides` says of the key of an object if its write is to be left out of `planned`, which may change between writes.
+    """
 
     def __init__(self, cluster: ClusterClient) -> None:
         super().__init__(cluster=cluster, gate=OpenGate())
+        self.hides: Callable[[Key], bool] = lambda key: False
         self._planned: dict[tuple[str, str, Key], PlannedWrite] = {}
 
     @property
     def planned(self) -> Sequence[PlannedWrite]:
         """The objects that differ, in the order of their first write."""
-        return [each for each in self._planned.values() if each.before != each.after]
+        return [each for each in self._planned.values() if each.before != each.after and not each.is_hidden]
 
     def planned_objects(self, resource: ClusterResource) -> Mapping[Key, Object | None]:
         """The objects of a kind that were written, as they would be; None for deleted ones."""
@@ -47,7 +52,11 @@ class PlanningWriter(ClusterWriter):
         key = key_of(some)
         place = resource.group, resource.kind, key
         known = self._planned.get(place)
-        self._planned[place] = replace(known, after=after) if known else PlannedWrite(resource, key, before, after)
+        hidden = self.hides(key)
+        if known:
+            self._planned[place] = replace(known, after=after, is_hidden=known.is_hidden and hidden)
+        else:
+            self._planned[place] = PlannedWrite(resource, key, before, after, hidden)
 
     async def create(self, res: ClusterResource, desired: Object) -> Object:
         created: Object = drop_nulls({"apiVersion": res.api_version, "kind": res.kind, **desired})

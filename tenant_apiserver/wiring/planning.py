@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from apiserver.meta import errors
 from apiserver.meta.resource import Key, Object
@@ -25,10 +26,10 @@ class ControllersPlanner(Planner):
         self.gateways: GatewayPlanner | None = None
         self._running = asyncio.Semaphore(MOST_PLANS)
 
-    async def plan(self, key: Key, proposed: Object | None) -> PlannedChanges:
+    async def plan(self, key: Key, proposed: Object | None, sees: Callable[[Key], bool]) -> PlannedChanges:
         if self.tenants is None:
             raise errors.ServiceUnavailable(_NO_CONTROLLERS)
         async with self._running:
-            found = await self.tenants.plan(key, proposed, self.gateways)
+            found = await self.tenants.plan(key, proposed, self.gateways, sees)
         changes = [PlannedChange(each.resource, each.key, each.before, each.after) for each in found.writes]
         return PlannedChanges(changes, found.problems, found.truncated)

@@ -124,9 +124,7 @@ def tenant_api(config: TenantApiConfig) -> TenantApi:
         storages={
             "tenants": store,
             "tenants/status": ReadOnlyStatus(store),
-            "tenants/diff": TenantDiffs(
-                store, cluster=config.cluster, authorizer=config.authorizer, admission=admission, planner=planner
-            ),
+            "tenants/diff": _diffs(config, watched, store, admission, planner),
             "tenants/explain": tenant_explain(config.cluster, _explained(watched, store), config.authorizer),
         },
         admission=admission,
@@ -145,6 +143,19 @@ def tenant_api(config: TenantApiConfig) -> TenantApi:
         caches=(watched.cache, watched.namespace_cache),
         tasks=claims.tasks if claims is not None else {},
         may_be_withdrawn=claims.may_be_withdrawn if claims is not None else lambda key: False,
+    )
+
+
+def _diffs(
+    config: TenantApiConfig, watched: _Watched, store: Store, admission: Chain, planner: ControllersPlanner
+) -> TenantDiffs:
+    return TenantDiffs(
+        store,
+        cluster=config.cluster,
+        authorizer=config.authorizer,
+        admission=admission,
+        planner=planner,
+        visibility=watched.visibility.tenants,
     )
 
 

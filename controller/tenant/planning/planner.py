@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 from apiserver.meta.resource import Key, Object
@@ -84,9 +86,12 @@ class TenantPlanner:
         self._chart = chart
         self._settings = settings
 
-    async def plan(self, key: Key, proposed: Object | None, gateways: GatewaysPlanner | None) -> TenantPlan:
+    async def plan(
+        self, key: Key, proposed: Object | None, gateways: GatewaysPlanner | None, sees: Callable[[Key], bool]
+    ) -> TenantPlan:
         """The changes for an existing Tenant as it is, or for the valid Tenant `proposed`, which need not exist, and
         then also for its descendants. One that does not exist has the values as they were sent, without defaults.
+        Objects of other Tenants are in it if `sees` is true of them: their number, too, would tell of hidden ones.
         Raises the cluster's StatusError."""
         writer, now = PlanningWriter(self._cluster), self._tree.get(key)
         if proposed is not None:
@@ -100,19 +105,28 @@ class TenantPlanner:
         if tenant.terminating:
             return TenantPlan(writer.planned, ["the tenant is being deleted: its controllers change nothing more"])
         below = list(_below(tree, tenant)) if _concerns_descendants(now, tenant) else []
-        problems = await self._plan_tenants(writer, tree, [tenant, *below[:MOST_DESCENDANTS]])
+        seen = {tenant.key, *(each.key for each in below if sees(each.key))}
+        # hidden ones count, too, where a Gateway serves their hosts, but never displace one that is seen
+        tenants = [tenant, *sorted(below, key=lambda each: each.key not in seen)[:MOST_DESCENDANTS]]
+        problems = await self._plan_tenants(writer, tree, tenants, seen)
         if gateways is not None:
-            await gateways.plan(writer, self._gateways(tree, [tenant, *below[:MOST_DESCENDANTS]], now))
-        return TenantPlan(writer.planned, problems, truncated=len(below) > MOST_DESCENDANTS)
+
+            def hides(key: Key) -> bool:
+                owner = tree.by_namespace(key.namespace)
+                return owner is not None and owner.key != tenant.key and not sees(owner.key)
+
+            writer.hides = hides
+            await gateways.plan(writer, self._gateways(tree, tenants, now))
+        return TenantPlan(writer.planned, problems, truncated=len(seen) - 1 > MOST_DESCENDANTS)
 
     def _plan_release(self, writer: PlanningWriter, proposed: Object, key: Key) -> None:
         current = self._release(key)
         writer.record(HELMRELEASES, current, to_release(proposed, current, self._settings()))
 
     async def _plan_tenants(
-        self, writer: PlanningWriter, tree: BaseTenantTree, tenants: Sequence[TenantSummary]
+        self, writer: PlanningWriter, tree: BaseTenantTree, tenants: Sequence[TenantSummary], seen: Set[Key]
     ) -> Sequence[str]:
-        """Returns the problems of the first one."""
+        """Returns the problems of the first one. Of those that are not `seen`, the plan tells nothing."""
         context = PlanningContext(
             writer=writer,
             contents=ContentWriter(writer=writer, cluster=self._cluster, chart=self._chart, remembers=False),
@@ -129,6 +143,7 @@ class TenantPlanner:
             release = planned.get(key) or self._release(tenant.key)
             if release is None:
                 continue
+            writer.hides = partial(_is_of_hidden, tenant.key not in seen)
             observed = observe_in(tree, tenant, release, self._namespaces)
             if patch := missing_finalizer(observed):
                 await writer.patch(HELMRELEASES, release, patch)
@@ -173,14 +188,18 @@ def _concerns_descendants(now: TenantSummary | None, then: TenantSummary) -> boo
 
 
 def _below(tree: BaseTenantTree, tenant: TenantSummary) -> Iterator[TenantSummary]:
-    """The descendants, parents before children; one more than are looked at, at most."""
-    waiting, seen = [tenant], {tenant.key}
-    while waiting and len(seen) <= MOST_DESCENDANTS + 1:
-        for child in tree.children(waiting.pop(0).namespace):
-            if child.key not in seen and len(seen) <= MOST_DESCENDANTS + 1:
+    """The descendants, parents before children."""
+    waiting, seen = deque([tenant]), {tenant.key}
+    while waiting:
+        for child in tree.children(waiting.popleft().namespace):
+            if child.key not in seen:
                 seen.add(child.key)
                 waiting.append(child)
                 yield child
+
+
+def _is_of_hidden(hidden: bool, key: Key) -> bool:
+    return hidden
 
 
 async def _run(steps: Sequence[Step], observed: ObservedTenant) -> list[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -49,9 +49,10 @@ class PlannedChanges:
 class Planner(Protocol):
     """Knows what the controllers would do: it has their settings, and their caches."""
 
-    async def plan(self, key: Key, proposed: Object | None) -> PlannedChanges:
+    async def plan(self, key: Key, proposed: Object | None, sees: Callable[[Key], bool]) -> PlannedChanges:
         """The changes for an existing Tenant as it is, or for the valid Tenant `proposed`: a new one has the values as
-        they were sent. Raises ServiceUnavailable if this process has no controllers, and the cluster's StatusError."""
+        they were sent. Objects of other Tenants are left out unless `sees` is true of these. Raises ServiceUnavailable
+        if this process has no controllers, and the cluster's StatusError."""
         ...
 
 

@@ -8,8 +8,9 @@ as the routes at a shared Gateway. Each replica has all of it in its informers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from apiserver import rest
 from apiserver.admission import Admission
@@ -20,6 +21,7 @@ from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object, Resource
 from apiserver.request.context import RequestContext, User
 from apiserver.schema.pruning_and_defaulting import metadata_type_error, object_schema, prune
+from apiserver.storage.visibility import VisibilitySource
 from registry.cluster.interface import ClusterClient, ClusterResource
 from registry.explain.diff.changes import PlannedChange, PlannedChanges, Planner, diff_status
 from registry.explain.diff.dry_run import TenantDryRun, WritableTenants
@@ -46,8 +48,10 @@ class TenantDiffs(rest.Getter, rest.Creater):
         authorizer: Authorizer,
         admission: Admission,
         planner: Planner,
+        visibility: VisibilitySource,
     ) -> None:
-        """`admission` is that of Tenants."""
+        """`admission` and `visibility` are those of Tenants."""
+        self._visibility = visibility
         self._tenants = tenants
         self._dry_run = TenantDryRun(tenants, admission)
         self._strategy = TenantStrategy()
@@ -65,7 +69,8 @@ class TenantDiffs(rest.Getter, rest.Creater):
         sight = self._sight(context.user)
         await sight.require(sight.tenant_access("get", key))
         await self._tenants.get(context, key, at_least=at_least)
-        return encode(self._resource, await self._answer(sight, key, await self._planner.plan(key, None)))
+        found = await self._planner.plan(key, None, await self._sees(context.user))
+        return encode(self._resource, await self._answer(sight, key, found))
 
     async def create(
         self, context: RequestContext, obj: Object, validate: rest.ValidateFunc, *, dry_run: bool
@@ -80,7 +85,7 @@ class TenantDiffs(rest.Getter, rest.Creater):
         sent = self._tenant_in(key, (obj.get("spec") or {}).get("tenant"))
         write = self._dry_run.create if before is None else self._dry_run.update
         proposed = await write(context, key, sent)
-        found = await self._planner.plan(key, proposed)
+        found = await self._planner.plan(key, proposed, await self._sees(context.user))
         of_tenant = PlannedChange(_TENANT, key, before, self._strategy.shown(proposed))
         changes = PlannedChanges([of_tenant, *found.changes], found.problems, found.truncated)
         answer = await self._answer(sight, key, changes)
@@ -88,6 +93,11 @@ class TenantDiffs(rest.Getter, rest.Creater):
 
     def _sight(self, user: User) -> Sight:
         return Sight(self._cluster, self._authorizer, user)
+
+    async def _sees(self, user: User) -> Callable[[Key], bool]:
+        """If lists show a Tenant to the user. Raises ServiceUnavailable while that is not known."""
+        visible = (await self._visibility.for_user(user)).visible
+        return partial(visible.includes, self._tenants.resource)
 
     async def _current(self, context: RequestContext, key: Key) -> Object | None:
         try:

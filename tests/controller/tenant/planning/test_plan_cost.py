@@ -21,7 +21,7 @@ async def _seconds_of_plan(world: World) -> float:
     spec: dict[str, Any] = {"resourceQuotas": _QUOTAS}
     tenant = {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "metadata": metadata, "spec": spec}
     started = time.thread_time()
-    found = await world.planner.plan(Key("tenant-root", "alice"), tenant)
+    found = await world.planner.plan(Key("tenant-root", "alice"), tenant, lambda each: True)
     elapsed = time.thread_time() - started
     assert found.truncated
     assert sum(each.resource.kind == "ResourceQuota" for each in found.changes) > 100

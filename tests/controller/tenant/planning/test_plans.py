@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pytest
@@ -27,6 +27,10 @@ _FROM_CLUSTER = ("uid", "resourceVersion", "creationTimestamp", "generation", "m
 def _proposed(name: str, namespace: str, spec: Mapping[str, Any]) -> Object:
     metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "metadata": metadata, "spec": dict(spec)}
+
+
+async def _plan(world: World, key: Key, proposed: Object | None, hidden: Collection[Key] = ()) -> PlannedChanges:
+    return await world.planner.plan(key, proposed, lambda each: each not in hidden)
 
 
 def _names(found: PlannedChanges) -> set[tuple[str, str, str]]:
@@ -56,9 +60,9 @@ async def test_a_tenant_that_is_as_it_should_be_has_an_empty_plan() -> None:
         await world.create("dev", "tenant-alice")
         await world.settle()
         for key in (ALICE, Key("tenant-alice", "dev"), Key("tenant-root", "root")):
-            assert await world.planner.plan(key, None) == PlannedChanges([], [])
+            assert await _plan(world, key, None) == PlannedChanges([], [])
         spec = world.tenant("alice")["spec"]
-        assert await world.planner.plan(ALICE, _proposed("alice", "tenant-root", spec)) == PlannedChanges([], [])
+        assert await _plan(world, ALICE, _proposed("alice", "tenant-root", spec)) == PlannedChanges([], [])
 
 
 _BEFORE: Mapping[str, Any] = {"resourceQuotas": {"cpu": "4"}}
@@ -83,7 +87,7 @@ async def test_what_is_planned_is_what_is_then_done(spec: Mapping[str, Any]) -> 
         await world.create("bob")
         await world.settle()
         world.cluster.clear_writes()
-        planned = await world.planner.plan(ALICE, _proposed("alice", "tenant-root", spec))
+        planned = await _plan(world, ALICE, _proposed("alice", "tenant-root", spec))
         assert world.cluster.writes == []
         await world.edit(HELMRELEASES, *ALICE._replace(name=release_name("alice")), {"spec": {"values": None}})
         await world.settle()
@@ -96,7 +100,7 @@ async def test_what_is_planned_is_what_is_then_done(spec: Mapping[str, Any]) -> 
             for write in world.cluster.writes
             if not write.subresource and write.resource not in (HELMRELEASES,)
         }
-        again = await world.planner.plan(ALICE, _proposed("alice", "tenant-root", spec))
+        again = await _plan(world, ALICE, _proposed("alice", "tenant-root", spec))
         assert again == PlannedChanges([], [])
         assert {(each.resource.kind, each.key) for each in planned.changes if each.resource != HELMRELEASES} <= written
 
@@ -106,7 +110,7 @@ async def test_a_plan_of_a_new_tenant_has_everything_that_is_created_for_it() ->
     world = World(with_gateways=True)
     async with world.running():
         spec: dict[str, Any] = {"gateway": True, "resourceQuotas": {"cpu": "4"}}
-        planned = await world.planner.plan(ALICE, _proposed("alice", "tenant-root", spec))
+        planned = await _plan(world, ALICE, _proposed("alice", "tenant-root", spec))
         assert {each.action for each in planned.changes} == {"create"}
         world.cluster.clear_writes()
         await world.create("alice", **spec)
@@ -125,9 +129,7 @@ async def test_a_change_of_the_host_is_planned_for_descendants_and_at_the_gatewa
         await world.create("alice", gateway=True)
         await world.create("dev", "tenant-alice")
         await world.settle()
-        planned = await world.planner.plan(
-            ALICE, _proposed("alice", "tenant-root", {"gateway": True, "host": "a.b.example"})
-        )
+        planned = await _plan(world, ALICE, _proposed("alice", "tenant-root", {"gateway": True, "host": "a.b.example"}))
     hosts = {
         each.key.name: (each.after or {})["metadata"]["labels"]["namespace.cozystack.io/host"]
         for each in planned.changes
@@ -145,7 +147,7 @@ async def test_without_its_gateway_the_objects_of_the_gateway_are_deleted() -> N
     async with world.running():
         await world.create("alice", gateway=True)
         await world.settle()
-        planned = await world.planner.plan(ALICE, _proposed("alice", "tenant-root", {}))
+        planned = await _plan(world, ALICE, _proposed("alice", "tenant-root", {}))
     deleted = {(kind, name) for action, kind, name in _names(planned) if action == "delete"}
     assert deleted >= {("TenantGateway", "cozystack"), ("Gateway", "cozystack"), ("Issuer", "cozystack-gateway")}
 
@@ -159,7 +161,7 @@ async def test_a_replica_that_does_not_lead_plans_what_other_settings_would_chan
     idle = World(world.cluster, settings={"tenants": {"isolation": "off"}}, leads=False)
     async with idle.running():
         await idle.settle()
-        planned = await idle.planner.plan(ALICE, None)
+        planned = await _plan(idle, ALICE, None)
     kinds = {(action, kind) for action, kind, _ in _names(planned)}
     assert kinds == {("delete", "CiliumNetworkPolicy")}
 
@@ -176,7 +178,7 @@ async def test_a_plan_of_quotas_leaves_the_totals_of_the_pools_as_they_are() -> 
         await world.settle()
         before = world.content(RESOURCEQUOTAS, "tenant-alice", "tenant-pool")["spec"]
         key = Key("tenant-alice", "dev")
-        planned = await world.planner.plan(key, _proposed("dev", "tenant-alice", {"resourceQuotas": {"cpu": "5"}}))
+        planned = await _plan(world, key, _proposed("dev", "tenant-alice", {"resourceQuotas": {"cpu": "5"}}))
         assert ("update", "ResourceQuota", "tenant-pool") in _names(planned)
         await world.reconcile_all()
         assert world.content(RESOURCEQUOTAS, "tenant-alice", "tenant-pool")["spec"] == before
@@ -190,7 +192,7 @@ async def test_a_plan_looks_at_a_limited_number_of_descendants() -> None:
         for number in range(MOST_DESCENDANTS + 1):
             await world.create(f"t{number}", "tenant-alice")
         await world.settle()
-        planned = await world.planner.plan(ALICE, _proposed("alice", "tenant-root", {"host": "a.example"}))
+        planned = await _plan(world, ALICE, _proposed("alice", "tenant-root", {"host": "a.example"}))
     assert planned.truncated
     changed = [each for each in planned.changes if each.resource == NAMESPACES]
     assert len(changed) == MOST_DESCENDANTS + 1
@@ -205,7 +207,7 @@ async def test_a_tenant_that_is_being_deleted_has_no_plan_but_the_reason() -> No
         await world.settle()
         await world.delete("alice")
         await world.settle()
-        found = await world.planner.plan(ALICE, None)
+        found = await _plan(world, ALICE, None)
     assert (found.changes, len(found.problems)) == ([], 1)
 
 
@@ -215,7 +217,7 @@ async def test_the_secret_of_values_is_planned_with_its_values_which_only_the_an
     async with world.running():
         await world.create("alice")
         await world.settle()
-        planned = await world.planner.plan(ALICE, _proposed("alice", "tenant-root", {"host": "a.example"}))
+        planned = await _plan(world, ALICE, _proposed("alice", "tenant-root", {"host": "a.example"}))
     assert [each.key.namespace for each in planned.changes if each.resource == SECRETS] == ["tenant-alice"]
     assert CERTIFICATES.kind not in {kind for _, kind, _ in _names(planned)}
     assert HTTPROUTES.kind not in {kind for _, kind, _ in _names(planned)}
@@ -239,7 +241,7 @@ async def test_few_plans_are_made_at_a_time() -> None:
         async def seconds(plans: int) -> float:
             start = clock()
             proposed = _proposed("alice", "tenant-root", {"host": "a.example"})
-            await asyncio.gather(*(world.planner.plan(ALICE, proposed) for _ in range(plans)))
+            await asyncio.gather(*(_plan(world, ALICE, proposed) for _ in range(plans)))
             return clock() - start
 
         one = await seconds(1)
@@ -261,9 +263,32 @@ async def test_a_plan_that_finds_an_object_missing_does_not_make_the_controllers
                 raise NotFound(GroupResource("", "limitranges"), key.name)
 
         world.cluster.before = miss
-        await world.planner.plan(ALICE, _proposed("alice", "tenant-root", {}))
+        await _plan(world, ALICE, _proposed("alice", "tenant-root", {}))
         world.cluster.before = None
         world.cluster.clear_writes()
         await world.change("alice", resourceQuotas=None)
         await world.settle()
         assert ("delete", "limitranges") in world.count_writes()
+
+
+@virtual
+async def test_a_plan_tells_nothing_of_hidden_tenants() -> None:
+    """Not even by the number of objects."""
+
+    async def planned(*children: str) -> PlannedChanges:
+        world = World(with_gateways=True)
+        async with world.running():
+            await world.create("alice", gateway=True)
+            for name in children:
+                await world.create(name, "tenant-alice", gateway=True)
+            await world.settle()
+            proposed = _proposed("alice", "tenant-root", {"gateway": True, "etcd": True})
+            return await _plan(
+                world, ALICE, proposed, [Key("tenant-alice", each) for each in children if each != "dev"]
+            )
+
+    alone = await planned("dev")
+    assert any(each.key.name == "tenant-alice-dev" for each in alone.changes)
+    assert _names(await planned("dev", "one", "two")) == _names(alone)
+    many = await planned("dev", *(f"t{number:03}" for number in range(MOST_DESCENDANTS)))
+    assert (_names(many), many.truncated) == (_names(alone), False)
