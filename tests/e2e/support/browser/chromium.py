@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
@@ -89,13 +90,28 @@ class Chromium:
         return found
 
     def click(self, selector: str, text: str = "") -> None:
-        self.find(selector, text).click()
+        self._act(selector, text, lambda found: found.click())
 
     def write(self, selector: str, text: str) -> None:
         """Replaces the text of an input, key by key."""
-        found = self.find(selector)
-        found.clear()
-        found.send_keys(text)
+
+        def replace_text(found: WebElement) -> None:
+            found.clear()
+            found.send_keys(text)
+
+        self._act(selector, "", replace_text)
+
+    def _act(self, selector: str, text: str, act: Callable[[WebElement], None]) -> None:
+        """Acts on the element that is there, which the page may have drawn again since it was found."""
+
+        def has_acted() -> bool:
+            try:
+                act(self.find(selector, text))
+            except StaleElementReferenceException:
+                return False
+            return True
+
+        wait_until(f"{selector} {text!r} stays", has_acted, seconds=_SECONDS)
 
     def press(self, *keys: str) -> None:
         """Presses keys one after another, wherever the focus is."""
