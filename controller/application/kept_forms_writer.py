@@ -21,7 +21,7 @@ from registry.cluster.event_handlers import NoOpEventHandler
 from registry.cluster.interface import CONFIGMAPS
 
 _logger = logging.getLogger(__name__)
-_FIRST_PAUSE, _TOLD_PAUSE, _LONGEST_PAUSE = 0.25, 8.0, 256.0
+_FIRST_PAUSE, _LOGGED_PAUSE, _LONGEST_PAUSE = 0.25, 8.0, 256.0
 _NAMED = 10
 _CALM_SECONDS = 600.0
 """After so long without a write, the next one begins anew."""
@@ -114,7 +114,7 @@ class KeptFormsReconciler:
             await self._writer.create(CONFIGMAPS, {"metadata": metadata, KEY: dict(kept.data)})
         else:
             await self._writer.patch(CONFIGMAPS, observed, changes)
-        if pause == _TOLD_PAUSE:
+        if pause == _LOGGED_PAUSE:
             _logger.warning("ConfigMap %s is changed by others again and again: it is written more rarely", NAME)
         self._last = _Write(kept.data, self._clock(), pause)
 

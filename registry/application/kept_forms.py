@@ -61,11 +61,6 @@ def read_sources(configmap: Object, names: Collection[str] | None = None) -> Ite
             yield name, source
 
 
-def sources_of(configmap: Object) -> dict[str, Object]:
-    """All of them, by the names of their definitions."""
-    return dict(read_sources(configmap))
-
-
 def _decoded(text: object) -> Object | None:
     """None for what is no form."""
     if not isinstance(text, str):

@@ -11,7 +11,7 @@ from registry.explain.hostnames import domains_around
 from registry.explain.known import KnownTenant
 from registry.explain.sight import MOST_REVIEWS, Sight
 from registry.explain.sources import ExplainSources
-from registry.explain.status_hosts import status_host
+from registry.tenant.summary import status_host
 
 
 class TenantsAround(NamedTuple):

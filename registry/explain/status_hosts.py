@@ -8,22 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from apiserver.meta.resource import Key, Object
+from apiserver.meta.resource import Key
 from apiserver.storage.watch_cache import CacheEvent
 from registry.multimap import Multimap
-from registry.names import canonical_host
+from registry.tenant.tree import TenantTree
 
 
 class StatusHosts:
-    """Updated by the events of a watch cache: `cache.subscribe(hosts.on_event)`."""
+    """Updated by the events of a watch cache, after the tree, which has read the object of the event:
+    `cache.subscribe(hosts.on_event)`."""
 
-    def __init__(self) -> None:
+    def __init__(self, tree: TenantTree) -> None:
+        self._tree = tree
         self._host_of: dict[Key, str] = {}
         self._keys: Multimap[str, Key] = Multimap()
 
     def on_event(self, event: CacheEvent) -> None:
         key = event.object.key
-        host = status_host(event.object.object()) if event.type != "DELETED" else ""
+        tenant = self._tree.get(key) if event.type != "DELETED" else None
+        host = tenant.status_host if tenant is not None else ""
         before = self._host_of.get(key, "")
         if host == before:
             return
@@ -37,9 +40,3 @@ class StatusHosts:
     def tenants_with(self, host: str) -> Collection[Key]:
         """The Tenants whose status has this host, which is canonical, without an order."""
         return self._keys[host]
-
-
-def status_host(tenant: Object) -> str:
-    """The domain of the Tenant in its status, canonical; empty before a controller has written it."""
-    found = ((tenant.get("status") or {}).get("host") or {}).get("value")
-    return canonical_host(found) if isinstance(found, str) else ""

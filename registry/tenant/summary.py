@@ -10,12 +10,13 @@ from types import MappingProxyType
 
 from apiserver.meta.resource import Key, Object
 from registry.generic.deletion import FOREGROUND
-from registry.names import CASCADE_ANNOTATION, SERVICE_FLAGS, is_root, workload_namespace
+from registry.names import CASCADE_ANNOTATION, SERVICE_FLAGS, canonical_host, is_root, workload_namespace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantSummary:
     """`namespace` is the workload namespace, `flags` the enabled services, and `created` an RFC 3339 time.
+    `status_host` is the domain in the status, which may lag behind the specs that it follows from.
 
     `gateway` is None if the Tenant does not set it. `rv` is 0 for a Tenant that is not stored yet. `allow_cascade` is
     set by the annotation, and `foreground` by the finalizer of a deletion in the foreground.
@@ -25,6 +26,7 @@ class TenantSummary:
     namespace: str
     uid: str = ""
     host: str = ""
+    status_host: str = ""
     gateway: bool | None = None
     quotas: Mapping[str, str | int] = field(default_factory=dict)
     flags: frozenset[str] = frozenset()
@@ -59,6 +61,7 @@ def summarize(tenant: Object, key: Key | None = None) -> TenantSummary:
         namespace=intern(namespace or workload_namespace(*key)),
         uid=metadata.get("uid", ""),
         host=spec.get("host") or "",
+        status_host=status_host(tenant),
         gateway=spec.get("gateway"),
         quotas=dict(quotas) if (quotas := spec.get("resourceQuotas")) else _NO_QUOTAS,
         flags=_flags(tuple(flag for flag in SERVICE_FLAGS if spec.get(flag))),
@@ -69,6 +72,12 @@ def summarize(tenant: Object, key: Key | None = None) -> TenantSummary:
         created=metadata.get("creationTimestamp") or "",
         rv=int(metadata.get("resourceVersion") or 0),
     )
+
+
+def status_host(tenant: Object) -> str:
+    """The domain in the status of a Tenant, canonical; empty before a controller has written it."""
+    found = ((tenant.get("status") or {}).get("host") or {}).get("value")
+    return canonical_host(found) if isinstance(found, str) else ""
 
 
 @lru_cache(maxsize=1024)

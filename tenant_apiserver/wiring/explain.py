@@ -30,8 +30,8 @@ class ExplainedTenants:
 
 def tenant_explain(cluster: ClusterClient, tenants: ExplainedTenants, authorizer: Authorizer) -> TenantExplain:
     """Every replica answers, because all facts are in the cluster: in specs, and in statuses that the leader writes.
-    Called before the cache is filled."""
-    hosts = StatusHosts()
+    Called before the cache is filled, and after the tree has subscribed to it."""
+    hosts = StatusHosts(tenants.tree)
     tenants.cache.subscribe(hosts.on_event)
     sources = ExplainSources(
         tree=tenants.tree,

@@ -6,7 +6,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Protocol, runtime_checkable
 
 from apiserver.meta.resource import Key, Object
@@ -143,7 +142,7 @@ class TenantPlanner:
             release = planned.get(key) or self._release(tenant.key)
             if release is None:
                 continue
-            writer.hides = partial(_is_of_hidden, tenant.key not in seen)
+            writer.hides = _no_key if tenant.key in seen else _any_key
             observed = observe_in(tree, tenant, release, self._namespaces)
             if patch := missing_finalizer(observed):
                 await writer.patch(HELMRELEASES, release, patch)
@@ -198,8 +197,12 @@ def _below(tree: BaseTenantTree, tenant: TenantSummary) -> Iterator[TenantSummar
                 yield child
 
 
-def _is_of_hidden(hidden: bool, key: Key) -> bool:
-    return hidden
+def _any_key(key: Key) -> bool:
+    return True
+
+
+def _no_key(key: Key) -> bool:
+    return False
 
 
 async def _run(steps: Sequence[Step], observed: ObservedTenant) -> list[Finding]:

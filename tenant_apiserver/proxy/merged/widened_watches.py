@@ -30,8 +30,10 @@ class WidenedWatches:
     async def handler(self, context: RequestContext) -> Handler | None:
         """The handler of such a watch, None for every other request: the cluster is asked."""
         info = context.info
+        if not info.is_watch or not is_whole_collection(context) or not self._synced.is_set():
+            return None
         source = self._sources.get(GroupResource(info.group, info.resource))
-        if source is None or not info.is_watch or not is_whole_collection(context) or not self._synced.is_set():
+        if source is None:
             return None
         rights = await source.for_user(context.user)
         if rights.visible.namespaces is not None or not self._answers.has_less(context, rights):

@@ -11,7 +11,7 @@ from apiserver.meta import errors
 from apiserver.meta.resource import Key, Object
 from controller.application.kept_forms_writer import KeptFormsReader, KeptFormsReconciler
 from registry.application.definition import ApplicationDefinition
-from registry.application.kept_forms import NAME, sources_of
+from registry.application.kept_forms import NAME, read_sources
 from tests.registry.application.applications import definition
 
 KEY = Key("cozy-system", NAME)
@@ -69,7 +69,7 @@ async def test_the_forms_in_force_are_written_once() -> None:
     assert world.writer.writes == ["create", "patch"]
     taken = world.reader.take()
     assert taken is not None
-    assert sources_of(taken) == {"redis": REDIS.source}
+    assert dict(read_sources(taken)) == {"redis": REDIS.source}
     assert world.reader.take() is None
 
 
@@ -108,7 +108,7 @@ async def test_a_deleted_configmap_is_written_again() -> None:
     await world.reconcile(redis=REDIS)
     stored = world.reader.observed
     assert stored is not None
-    assert sources_of(stored) == {"redis": REDIS.source}
+    assert dict(read_sources(stored)) == {"redis": REDIS.source}
     world.reader.apply("DELETED", stored, 2)
     await world.reconcile(redis=REDIS)
     assert world.reader.observed == stored

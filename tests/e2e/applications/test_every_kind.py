@@ -10,7 +10,7 @@ import pytest
 
 from apiserver.meta.resource import Object
 from registry.application.kept_forms import NAME as KEPT_FORMS
-from registry.application.kept_forms import sources_of
+from registry.application.kept_forms import read_sources
 from tests.application_definitions.samples import definition, definition_names, sample_spec
 from tests.e2e.support.applications import APPLY, DEFINITIONS, MERGE, RELEASES, Applications
 from tests.e2e.support.clusters.cluster import AGGREGATED_DISCOVERY, GROUP_VERSION, ROOT, E2eCluster
@@ -142,7 +142,7 @@ def test_a_changed_schema_applies_to_what_is_stored_and_a_bad_one_does_not(
 def _kept_generation(client: Client, name: str) -> int | None:
     """The generation of the form that a restart would begin with."""
     found = client.get(f"/api/v1/namespaces/cozy-system/configmaps/{KEPT_FORMS}")
-    source = sources_of(found.json()).get(name) if found.status == 200 else None
+    source = dict(read_sources(found.json())).get(name) if found.status == 200 else None
     return source["metadata"]["generation"] if source is not None else None
 
 

@@ -12,7 +12,7 @@ import pytest
 from admission.cel.library.regex import matches
 from apiserver.meta.resource import Object
 from registry.application.definition import ApplicationDefinition, parse_definition
-from registry.application.kept_forms import MAX_BYTES, sources_of, to_data
+from registry.application.kept_forms import MAX_BYTES, read_sources, to_data
 from tests.application_definitions.samples import definition as real_definition
 from tests.application_definitions.samples import definition_names
 from tests.registry.application.applications import definition
@@ -33,7 +33,7 @@ def test_all_forms_of_cozystack_are_kept_in_a_tenth_of_a_configmap() -> None:
     kept = to_data(forms)
     assert sum(map(len, kept.data.values())) < 100_000
     assert kept.left_out == ()
-    assert {name: parse_definition(each, matches) for name, each in sources_of(configmap(kept.data)).items()} == forms
+    assert {name: parse_definition(each, matches) for name, each in read_sources(configmap(kept.data))} == forms
 
 
 def test_equal_forms_have_equal_texts() -> None:
@@ -68,4 +68,4 @@ def test_the_largest_forms_are_left_out_if_not_all_fit() -> None:
     ],
 )
 def test_what_is_no_form_is_ignored(data: Any) -> None:
-    assert sources_of(configmap(data)) == {}
+    assert dict(read_sources(configmap(data))) == {}

@@ -151,7 +151,7 @@ class ExplainWorld:
                 "gateway": gateway.model_dump() if gateway is not None else None,
                 "conditions": list(self.conditions.get(key, [condition("Ready")])),
             }
-        return tree, plain
+        return self._tree(plain), plain
 
     def _tree(self, tenants: Sequence[Object]) -> TenantTree:
         return TenantTree(map(summarize, tenants), root_host=ROOT_HOST, ratios=self.ratios)
@@ -166,7 +166,7 @@ class ExplainWorld:
         """Answers about one Tenant, any number of times."""
         tree, tenants = self._objects()
         cluster, resource_of_tenants = FakeCluster(before=self.before), tenant_resource()
-        cache, hosts = WatchCache(resource_of_tenants), StatusHosts()
+        cache, hosts = WatchCache(resource_of_tenants), StatusHosts(tree)
         cache.subscribe(hosts.on_event)
         cache.replace([encode(resource_of_tenants, each) for each in tenants], 1)
         for resource, obj in self.objects:

@@ -21,7 +21,7 @@ from controller.runtime.event_recorder import Event, Recorder, Regarding
 from controller.runtime.workqueue_metrics import WorkQueueMetrics
 from controller.runtime.write_gate import OpenGate
 from controller.tenant.workloads_ready_step import WORKLOADMONITORS
-from registry.application.kept_forms import NAME, sources_of
+from registry.application.kept_forms import NAME, read_sources
 from registry.cluster.informer import Informer
 from registry.cluster.informer_factory import InformerFactory
 from registry.cluster.interface import (
@@ -148,7 +148,7 @@ async def change(cluster: FakeCluster, name: str, **release: Any) -> None:
 
 def kept(cluster: FakeCluster) -> dict[str, str]:
     found = cluster.peek(CONFIGMAPS, "cozy-system", NAME) or {}
-    releases = {name: each["spec"]["release"] for name, each in sources_of(found).items()}
+    releases = {name: each["spec"]["release"] for name, each in read_sources(found)}
     return {name: each["prefix"] if isinstance(each, dict) else "" for name, each in releases.items()}
 
 
