@@ -45,7 +45,8 @@ class ListOptions:
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """`send_initial_events` is None if absent; `timeout_seconds` is None for the default."""
+    """`send_initial_events` is None if absent; `timeout_seconds` is None for the default, and below 0 the watch ends at
+    once, as in Kubernetes."""
 
     label_selector: LabelSelector = field(default_factory=LabelSelector)
     field_selector: FieldSelector = field(default_factory=FieldSelector)
@@ -143,7 +144,7 @@ def parse_watch_options(
         resource_version=parse_resource_version(query),
         send_initial_events=send_initial_events,
         allow_bookmarks=bool(query.flag("allowWatchBookmarks")),
-        timeout_seconds=timeout if timeout > 0 else None,
+        timeout_seconds=timeout or None,
     )
 
 

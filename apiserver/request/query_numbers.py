@@ -23,7 +23,8 @@ def parse_resource_version(query: Query) -> int | None:
     elif len(text) > _MAX_DIGITS or int(text) >= 2**64:
         problem = "value out of range"
     if problem:
-        raise BadRequest(f'invalid resource version: strconv.ParseUint: parsing "{text}": {problem}')
+        why = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {problem}'
+        raise BadRequest(f"invalid resource version: resourceVersion: {why}")
     return int(text)
 
 

@@ -30,7 +30,8 @@ _INVALID_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class Query:
-    """Query parameters, parsed as in Go: the first value of a repeated scalar wins (WIRE-D54).
+    """Query parameters, parsed as in Go: the first value of a repeated scalar wins, and one with an invalid escape is
+    dropped (WIRE-D54).
 
     Values are decoded when they are used: until the request is authenticated, that is only what its verb depends on.
     """
@@ -44,7 +45,7 @@ class Query:
         self.has_too_many = len(pairs) > MAX_PARAMETERS
         """True if parameters beyond the first MAX_PARAMETERS are missing."""
         for pair in pairs[:MAX_PARAMETERS]:
-            if pair and ";" not in pair:
+            if pair and ";" not in pair and not _INVALID_ESCAPE.search(pair):
                 key, _, value = pair.partition("=")
                 if len(key) <= _MAX_KEY:
                     self._raw.setdefault(unquote_plus(key), []).append(value)

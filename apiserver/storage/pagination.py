@@ -156,4 +156,4 @@ def _padded(text: str) -> bytes:
 
 
 def _invalid_token(why: str) -> BadRequest:
-    return BadRequest(f"continue key is not valid: {why}")
+    return BadRequest(f"invalid continue token: continue key is not valid: {why}")

@@ -49,4 +49,4 @@ def decode_merged_token(text: str) -> MergedToken:
 
 
 def _invalid(why: str) -> BadRequest:
-    return BadRequest(f"continue key is not valid: {why}")
+    return BadRequest(f"invalid continue token: continue key is not valid: {why}")

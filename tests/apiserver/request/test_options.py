@@ -80,7 +80,8 @@ def test_list_options_are_parsed(query: str, expected: ListOptions) -> None:
         pytest.param(
             "resourceVersion=-1",
             400,
-            'invalid resource version: strconv.ParseUint: parsing "-1": invalid syntax',
+            'invalid resource version: resourceVersion: Invalid value: "-1": strconv.ParseUint: parsing "-1": '
+            "invalid syntax",
             id="a negative version",
         ),
         pytest.param(
@@ -148,6 +149,9 @@ def test_all_invalid_list_options_are_reported_at_once() -> None:
         ),
         pytest.param("allowWatchBookmarks=false", COLLECTION, WatchOptions(), id="no bookmarks"),
         pytest.param("timeoutSeconds=0", COLLECTION, WatchOptions(), id="timeout 0 is the default"),
+        pytest.param(
+            "timeoutSeconds=-5", COLLECTION, WatchOptions(timeout_seconds=-5), id="a watch below 0 ends at once"
+        ),
         pytest.param(
             "sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
             COLLECTION,
@@ -222,7 +226,8 @@ def test_a_get_parses_its_resource_version() -> None:
         ),
         pytest.param(
             "resourceVersion=abc",
-            'invalid resource version: strconv.ParseUint: parsing "abc": invalid syntax',
+            'invalid resource version: resourceVersion: Invalid value: "abc": strconv.ParseUint: parsing "abc": '
+            "invalid syntax",
             id="an invalid version",
         ),
     ],

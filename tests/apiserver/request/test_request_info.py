@@ -38,6 +38,7 @@ TENANTS = "/apis/apps.example.org/v1/namespaces/a/things"
         pytest.param("GET", f"{TENANTS}?watch=true", {"verb": "watch"}, id="watch"),
         pytest.param("GET", f"{TENANTS}?watch", {"verb": "watch"}, id="an empty watch parameter is true"),
         pytest.param("GET", f"{TENANTS}?watch=0", {"verb": "list"}, id="watch=0 is a list"),
+        pytest.param("GET", f"{TENANTS}?watch=%zz", {"verb": "list"}, id="a parameter with an invalid escape is none"),
         pytest.param("GET", f"{TENANTS}?watch=False", {"verb": "list"}, id="watch=False is a list"),
         pytest.param("GET", f"{TENANTS}/x?watch=1", {"verb": "get", "name": "x"}, id="watch=1 with a name is a get"),
         pytest.param("GET", f"{TENANTS}/x/status?watch=1", {"verb": "get"}, id="watch=1 with a subresource is a get"),

@@ -74,7 +74,7 @@ def test_an_encoded_token_of_a_cluster_scoped_kind_decodes_to_itself() -> None:
 def test_an_invalid_token_is_rejected(text: str) -> None:
     with pytest.raises(BadRequest) as error:
         decode_token(text, namespaced=True)
-    assert error.value.message.startswith("continue key is not valid: ")
+    assert error.value.message.startswith("invalid continue token: continue key is not valid: ")
 
 
 @given(st.text(max_size=40))

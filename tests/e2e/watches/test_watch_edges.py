@@ -47,6 +47,13 @@ def test_a_non_numeric_resource_version_is_a_bad_request(cluster: E2eCluster, ve
     assert (status["reason"], "invalid resource version" in status["message"]) == ("BadRequest", True)
 
 
+@pytest.mark.parametrize("path", [tenants_path(ROOT), "/apis/core.cozystack.io/v1alpha1/tenantnamespaces"])
+def test_a_watch_with_a_negative_timeout_ends_at_once(cluster: E2eCluster, path: str) -> None:
+    query = {"watch": "true", "timeoutSeconds": -5, "resourceVersion": "0"}
+    answer = cluster.client().get(path, query=query)
+    assert (answer.status, answer.body) == (200, b"")
+
+
 def test_a_tenant_has_the_resource_version_of_its_helmrelease(cluster: E2eCluster, tenants: Tenants) -> None:
     """Tenants and HelmReleases share one version space: a Tenant shows its HelmRelease at that version."""
     name = tenants.create()["metadata"]["name"]
