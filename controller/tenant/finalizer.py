@@ -15,7 +15,7 @@ from typing import Protocol
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
-from apiserver.storage.watch_cache import CacheEvent
+from apiserver.storage.event_history import CacheEvent
 from controller.runtime.apply import ClusterWriter
 from controller.runtime.conditions import Finding, find_condition, join_limited
 from controller.runtime.workqueue import Enqueue

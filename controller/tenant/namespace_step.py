@@ -50,7 +50,7 @@ from registry.names import (
 )
 from registry.tenant.inheritance import NO_SERVICES, Services
 from registry.tenant.summary import TenantSummary
-from registry.tenant.types import EffectiveHost
+from registry.tenant.tree import EffectiveHost
 
 NAMESPACE_READY = "NamespaceReady"
 # The number of characters of an invalid name that a message shows.

@@ -10,8 +10,14 @@ from registry.cluster.object_store import ObjectLister
 from registry.names import release_name
 from registry.tenant.inheritance import NO_SERVICES, Services, effective_scheduling_class, effective_services
 from registry.tenant.summary import TenantSummary
-from registry.tenant.tree import BaseTenantTree, TenantTree, effective_gateway, effective_host
-from registry.tenant.types import EffectiveGateway, EffectiveHost
+from registry.tenant.tree import (
+    BaseTenantTree,
+    EffectiveGateway,
+    EffectiveHost,
+    TenantTree,
+    effective_gateway,
+    effective_host,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

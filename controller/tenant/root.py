@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
-from apiserver.storage.watch_cache import CacheEvent
+from apiserver.storage.event_history import CacheEvent
 from controller.runtime.apply import ClusterWriter, ForeignObject
 from controller.runtime.workqueue import Enqueue
 from controller.tenant.namespace_step import InheritedSettings, render_namespace
@@ -21,8 +21,7 @@ from registry.tenant.convert import NotATenant, tenant_key, to_release
 from registry.tenant.inheritance import effective_services
 from registry.tenant.release_settings import ReleaseSettings
 from registry.tenant.summary import TenantSummary
-from registry.tenant.tree import TenantTree
-from registry.tenant.types import EffectiveHost
+from registry.tenant.tree import EffectiveHost, TenantTree
 
 ROOT = Key(ROOT_NAMESPACE, ROOT_NAME)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
-from apiserver.storage.watch_cache import CacheEvent
+from apiserver.storage.event_history import CacheEvent
 from controller.runtime.workqueue import Enqueue
 from controller.tenant.namespace_ownership import read_record
 from registry.cluster.event_handlers import NoOpEventHandler, SyncingHandler

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from apiserver.meta.resource import Key
-from apiserver.storage.watch_cache import CacheEvent
+from apiserver.storage.event_history import CacheEvent
 from registry import quantity
 from registry.tenant.summary import TenantSummary
 from registry.tenant.tree import BaseTenantTree, TenantTree

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from apiserver.meta.resource import Key
-from apiserver.storage.watch_cache import CacheEvent
+from apiserver.storage.event_history import CacheEvent
 from registry.multimap import Multimap
 from registry.tenant.tree import TenantTree
 

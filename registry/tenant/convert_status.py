@@ -10,14 +10,14 @@ from apiserver.meta.resource import Key, Object
 from registry.application.release_metadata import parse_json_annotation, string_entries
 from registry.names import FINDINGS_ANNOTATION, workload_namespace
 from registry.tenant.readiness import READY, shown_conditions, shown_generation
-from registry.tenant.types import Condition, EffectiveGateway, EffectiveHost, EffectiveServices
+from registry.tenant.types import Condition, GatewayStatus, HostStatus, ServicesStatus
 
 # of the conditions of Flux's helm-controller, shown under their own names
 _CONDITIONS_OF_FLUX = ("Released", "WorkloadsReady")
 _EFFECTIVE: tuple[tuple[str, type[BaseModel]], ...] = (
-    ("host", EffectiveHost),
-    ("gateway", EffectiveGateway),
-    ("services", EffectiveServices),
+    ("host", HostStatus),
+    ("gateway", GatewayStatus),
+    ("services", ServicesStatus),
 )
 
 

@@ -8,15 +8,31 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from apiserver.meta.resource import Key
-from apiserver.storage.watch_cache import CacheEvent
+from apiserver.storage.event_history import CacheEvent
 from registry.multimap import Multimap
 from registry.names import MAX_HOST, canonical_host
 from registry.tenant.quota_keys import EQUAL, AllocationRatios
 from registry.tenant.summary import TenantSummary, summarize
-from registry.tenant.types import EffectiveGateway, EffectiveHost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectiveHost:
+    """A tenant's domain, and the workload namespace of the tenant that defines it."""
+
+    value: str
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectiveGateway:
+    """True if a Gateway serves the tenant, and the workload namespace of the tenant that provides it, empty if none
+    does."""
+
+    value: bool
+    namespace: str
 
 
 class BaseTenantTree(ABC):

@@ -75,21 +75,21 @@ class Condition(_Model):
     message: str | None = Field(None, description="A human-readable explanation.")
 
 
-class EffectiveHost(_Model):
+class HostStatus(_Model):
     """The effective domain."""
 
     value: str = Field(description="The domain.")
     namespace: str = Field(description="Workload namespace of the tenant that defines it.")
 
 
-class EffectiveGateway(_Model):
+class GatewayStatus(_Model):
     """The effective Gateway."""
 
     value: bool = Field(description="True if a Gateway serves the tenant.")
     namespace: str = Field(description="Workload namespace of the tenant that provides it; empty if none does.")
 
 
-class EffectiveServices(_Model):
+class ServicesStatus(_Model):
     """For each service, the workload namespace of the tenant that runs it for this one."""
 
     etcd: str | None = Field(None, description="Workload namespace of the tenant that runs etcd.")
@@ -118,11 +118,9 @@ class TenantStatus(_Model):
         json_schema_extra={"format": "int64"},
     )
     version: str | None = Field(None, description="Revision of the last attempted chart release.")
-    host: EffectiveHost | None = Field(None, description="The effective domain, and the tenant that defines it.")
-    gateway: EffectiveGateway | None = Field(
-        None, description="The effective Gateway, and the tenant that provides it."
-    )
-    services: EffectiveServices | None = Field(
+    host: HostStatus | None = Field(None, description="The effective domain, and the tenant that defines it.")
+    gateway: GatewayStatus | None = Field(None, description="The effective Gateway, and the tenant that provides it.")
+    services: ServicesStatus | None = Field(
         None, description="The effective services, each with the tenant that provides it."
     )
     conditions: Conditions | None = Field(None, description="The condition Ready, and the conditions it depends on.")

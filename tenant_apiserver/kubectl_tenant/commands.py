@@ -21,10 +21,8 @@ from tenant_apiserver.kubectl_tenant.choice import (
     tenant_of_host,
     tenant_of_namespace,
 )
-from tenant_apiserver.kubectl_tenant.differences import has_differences, render_differences, render_notes
 from tenant_apiserver.kubectl_tenant.explanations import render_explanation, render_readers
 from tenant_apiserver.kubectl_tenant.following import follow
-from tenant_apiserver.kubectl_tenant.hosts import HostSources, host_rows, render_hidden_certificates, render_hosts
 from tenant_apiserver.kubectl_tenant.lists import (
     gateway_namespace,
     list_gateways,
@@ -34,7 +32,6 @@ from tenant_apiserver.kubectl_tenant.lists import (
     workload_namespace,
 )
 from tenant_apiserver.kubectl_tenant.output import colour, degrade_characters, write
-from tenant_apiserver.kubectl_tenant.planned import planned_by_file
 from tenant_apiserver.kubectl_tenant.quotas import (
     UNKNOWN_RATIOS,
     Quotas,
@@ -162,6 +159,10 @@ def _explain(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
 
 def _diff(kubectl: Kubectl, arguments: argparse.Namespace) -> int:
     """1 if something differs."""
+    # imported late, because the other commands need no YAML
+    from tenant_apiserver.kubectl_tenant.differences import has_differences, render_differences, render_notes
+    from tenant_apiserver.kubectl_tenant.planned import planned_by_file
+
     if arguments.filename:
         answer = planned_by_file(kubectl, arguments.filename, arguments.name, arguments.namespace)
     else:
@@ -190,6 +191,9 @@ def _quota(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
 
 
 def _hosts(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
+    # imported late: the chains of facts take half a second to import, and the other commands do not need them
+    from tenant_apiserver.kubectl_tenant.hosts import HostSources, host_rows, render_hidden_certificates, render_hosts
+
     tenants, place = list_tenants(kubectl), arguments.namespace
     # in a namespace there are the routes of its own tenant, and the tenants below it
     shown = [each for each in tenants if place in ("", each["metadata"]["namespace"], workload_namespace(each))]

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from apiserver.meta.resource import Key
-from apiserver.storage.watch_cache import CacheEvent
+from apiserver.storage.event_history import CacheEvent
 from controller.platform.settings import SettingsSource
 from controller.publishing.guard import has_publisher
 from controller.runtime.apply import ClusterWriter

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
-from apiserver.storage.watch_cache import CacheEvent
+from apiserver.storage.event_history import CacheEvent
 from controller.platform.package import PACKAGE, PACKAGES
 from controller.platform.sources import PlatformSources
 from registry.cluster.event_handlers import NoOpEventHandler

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from prometheus_client import CollectorRegistry
 
 from apiserver.meta.resource import Key, Object
-from apiserver.storage.watch_cache import CacheEvent
+from apiserver.storage.event_history import CacheEvent
 from controller.platform.settings import SettingsSource
 from controller.publishing.guard import PublishingGuard
 from controller.publishing.metrics import PublishingMetrics

@@ -24,8 +24,8 @@ from admission.tenant.claims.write_history import WriteHistory
 from apiserver.cooperative import iterate_cooperatively
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key
+from apiserver.storage.event_history import CacheEvent
 from apiserver.storage.wait_until import WaitUntil
-from apiserver.storage.watch_cache import CacheEvent
 from registry.tenant.tree import TenantTree
 
 LATE_SECONDS = 15.0

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 
 from apiserver.meta.resource import Key
-from apiserver.storage.watch_cache import CacheEvent
+from apiserver.storage.event_history import CacheEvent
 from controller.runtime.workqueue import Enqueue
 from registry.tenant.pool_balances import PoolBalances
 from registry.tenant.pool_quotas import PoolQuotas, Shares

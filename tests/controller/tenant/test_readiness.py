@@ -15,7 +15,7 @@ from controller.tenant.readiness.parts import PARTS, ready_finding, with_part_co
 from controller.tenant.readiness.release_ready_step import release_finding, wanted_of_release
 from controller.tenant.readiness.unanswered import Unanswered
 from registry.cluster.interface import HELMRELEASES
-from registry.tenant.types import EffectiveGateway
+from registry.tenant.tree import EffectiveGateway
 from tests.controller.tenant.tenant_world import World
 from tests.kstatus import kstatus
 from tests.tenant_objects import release, tenant_summary

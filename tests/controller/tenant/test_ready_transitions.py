@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from apiserver.storage.watch_cache import CacheEvent
+from apiserver.storage.event_history import CacheEvent
 from registry.cluster.interface import CLUSTERROLES, HELMRELEASES
 from registry.names import TENANT_FINALIZER
 from tests.controller.tenant.tenant_world import NOW, World

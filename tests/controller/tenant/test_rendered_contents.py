@@ -30,7 +30,7 @@ from controller.tenant.values_secret_step import (
     values_text,
 )
 from registry.tenant.inheritance import Services
-from registry.tenant.types import EffectiveGateway, EffectiveHost
+from registry.tenant.tree import EffectiveGateway, EffectiveHost
 from tests.controller.golden_files import assert_golden
 from tests.tenant_objects import release, root_summary, tenant_summary
 

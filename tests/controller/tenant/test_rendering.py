@@ -36,7 +36,7 @@ from registry.names import FINDINGS_ANNOTATION
 from registry.tenant.convert import to_tenant
 from registry.tenant.release_settings import ReleaseSettings
 from registry.tenant.summary import summarize
-from registry.tenant.types import EffectiveGateway, EffectiveHost
+from registry.tenant.tree import EffectiveGateway, EffectiveHost
 from tests.tenant_objects import ROOT_HOST, release, root_summary, tenant_summary
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

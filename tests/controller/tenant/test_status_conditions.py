@@ -26,7 +26,7 @@ from controller.tenant.workloads_ready_step import (
     workloads_finding,
 )
 from registry.cluster.interface import SERVICES
-from registry.tenant.types import EffectiveGateway
+from registry.tenant.tree import EffectiveGateway
 from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.controller.tenant.tenant_world import World
 from tests.tenant_objects import names, release, tenant_summary, tree_of

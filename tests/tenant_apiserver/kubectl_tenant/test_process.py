@@ -26,6 +26,7 @@ class Interrupt:
 
 sys.meta_path.insert(0, Interrupt())
 """
+_MODULES_OF_THE_SERVER = {"aiohttp", "pydantic", "cryptography", "kubernetes_asyncio", "yaml"}
 _TENANTS = {
     "items": [
         {
@@ -59,6 +60,15 @@ def _run(
         timeout=60,
         check=False,
     )
+
+
+def test_a_command_starts_without_the_modules_of_the_server() -> None:
+    """They take longer to import than the command to answer."""
+    program = "import sys, tenant_apiserver.kubectl_tenant.commands; print(*sys.modules)"
+    imported = subprocess.run(
+        [sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    assert set(imported.stdout.split()) & _MODULES_OF_THE_SERVER == set()
 
 
 @pytest.mark.parametrize(
