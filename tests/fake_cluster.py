@@ -12,6 +12,7 @@ from typing import Any
 import jsonpatch
 
 from apiserver.encoding.offload import json_size
+from apiserver.json.values import deep_copy
 from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import GroupResource, Key, Object
@@ -24,7 +25,7 @@ from registry.cluster.interface import (
     Visited,
     WatchEvent,
 )
-from tests.fake_cluster_events import Change, copied, event_of, matcher, objects_at
+from tests.fake_cluster_events import Change, event_of, matcher, objects_at
 
 _EPOCH = "2026-01-01T00:00:00Z"
 _PROPAGATION_FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
@@ -83,15 +84,15 @@ class FakeCluster:
     def add(self, res: ClusterResource, *objects: Object) -> None:
         """Stores objects as another client would, unrecorded, and sets the system fields that they lack."""
         for obj in objects:
-            self._store(res, self._with_system_fields(res, copied(obj)), "ADDED")
+            self._store(res, self._with_system_fields(res, deep_copy(obj)), "ADDED")
 
     def peek(self, res: ClusterResource, namespace: str, name: str) -> Object | None:
         """Returns the stored object, for assertions."""
-        return copied(self._objects.get(_address(res, Key(namespace if res.namespaced else "", name))))
+        return deep_copy(self._objects.get(_address(res, Key(namespace if res.namespaced else "", name))))
 
     def peek_all(self, res: ClusterResource) -> list[Object]:
         """Returns all stored objects of a kind, for assertions."""
-        return [copied(obj) for obj in self._objects_of(res)]
+        return [deep_copy(obj) for obj in self._objects_of(res)]
 
     def clear_writes(self) -> None:
         self.writes.clear()
@@ -103,7 +104,7 @@ class FakeCluster:
 
     async def get(self, res: ClusterResource, namespace: str, name: str) -> Object:
         await self._before_call("get", res, Key(namespace, name))
-        return copied(self._find(res, namespace, name))
+        return deep_copy(self._find(res, namespace, name))
 
     async def list(
         self,
@@ -125,7 +126,7 @@ class FakeCluster:
             raise errors.Expired(f"too old resource version: {version} ({self._compacted})")
         found = objects_at(res, past, self._objects_of(res), self._history) if past else self._objects_of(res)
         found = sorted(found, key=lambda obj: _key(res, obj))
-        items = [copied(obj) for obj in found if matches(obj)][int(start or 0) :]
+        items = [deep_copy(obj) for obj in found if matches(obj)][int(start or 0) :]
         metadata: Object = {"resourceVersion": str(version)}
         if limit and len(items) > limit:
             token = f"{int(start or 0) + limit}@{version}"
@@ -165,7 +166,7 @@ class FakeCluster:
     async def create(
         self, res: ClusterResource, obj: Object, *, namespace: str = "", dry_run: bool = False, field_manager: str = ""
     ) -> Object:
-        new = self._with_system_fields(res, copied(obj), namespace=namespace, is_new=True)
+        new = self._with_system_fields(res, deep_copy(obj), namespace=namespace, is_new=True)
         key = _key(res, new)
         await self._before_call("create", res, key)
         if _address(res, key) in self._objects:
@@ -188,7 +189,7 @@ class FakeCluster:
     ) -> Object:
         key = _key(res, obj)
         await self._before_call("update", res, key)
-        return self._change("update", res, copied(obj), subresource, dry_run, field_manager)
+        return self._change("update", res, deep_copy(obj), subresource, dry_run, field_manager)
 
     async def patch(
         self,
@@ -207,7 +208,7 @@ class FakeCluster:
         await self._before_call("patch", res, key)
         if "apply" in content_type and _address(res, key) not in self._objects:
             return await self.create(res, body, namespace=namespace, dry_run=dry_run, field_manager=field_manager)
-        current = copied(self._find(res, namespace, name))
+        current = deep_copy(self._find(res, namespace, name))
         changed = jsonpatch.apply_patch(current, body) if content_type == JSON_PATCH else _merge(current, body)
         return self._change("patch", res, changed, subresource, dry_run, field_manager)
 
@@ -216,7 +217,7 @@ class FakeCluster:
     ) -> Object:
         key = Key(namespace if res.namespaced else "", name)
         await self._before_call("delete", res, key)
-        current = copied(self._find(res, namespace, name))
+        current = deep_copy(self._find(res, namespace, name))
         _check_preconditions(res, current, (options or {}).get("preconditions") or {})
         dry_run = bool((options or {}).get("dryRun"))
         self.writes.append(Write("delete", res, key, dry_run=dry_run))
@@ -292,7 +293,7 @@ class FakeCluster:
 
     def _initial(self, res: ClusterResource, matches: Callable[[Object], bool]) -> Sequence[WatchEvent]:
         found = sorted(self._objects_of(res), key=lambda obj: _key(res, obj))
-        events = [WatchEvent("ADDED", copied(obj)) for obj in found if matches(obj)]
+        events = [WatchEvent("ADDED", deep_copy(obj)) for obj in found if matches(obj)]
         metadata = {"resourceVersion": str(self._rv), "annotations": {"k8s.io/initial-events-end": "true"}}
         bookmark = {"apiVersion": res.api_version, "kind": res.kind, "metadata": metadata}
         return [*events, WatchEvent("BOOKMARK", bookmark)]
@@ -322,7 +323,7 @@ class FakeCluster:
         if expected and expected != current["metadata"]["resourceVersion"]:
             raise errors.Conflict(_group_resource(res), key.name)
         if subresource == "status":
-            new = {**copied(current), "status": new.get("status")}
+            new = {**deep_copy(current), "status": new.get("status")}
         for name in ("uid", "creationTimestamp", "generation", "resourceVersion", "deletionTimestamp"):
             if name in current["metadata"]:
                 new["metadata"][name] = current["metadata"][name]
@@ -339,17 +340,17 @@ class FakeCluster:
         address = _address(res, _key(res, obj))
         self._publish(res, obj, kind, self._objects.get(address), manager)
         self._objects[address] = obj
-        return copied(obj)
+        return deep_copy(obj)
 
     def _remove(self, res: ClusterResource, obj: Object) -> Object:
         old = self._objects.pop(_address(res, _key(res, obj)))
         self._publish(res, obj, "DELETED", old)
-        return copied(obj)
+        return deep_copy(obj)
 
     def _publish(self, res: ClusterResource, obj: Object, kind: str, old: Object | None, manager: str = "") -> None:
         self._rv += 1
         obj["metadata"]["resourceVersion"] = str(self._rv)
-        self._history.append(Change(self._rv, kind, res, copied(obj), old, manager))
+        self._history.append(Change(self._rv, kind, res, deep_copy(obj), old, manager))
         self._wake()
 
     def _wake(self) -> None:
@@ -380,7 +381,7 @@ def _check_preconditions(res: ClusterResource, current: Object, expected: Mappin
 
 def _merge(target: Any, patch: Any) -> Any:
     if not isinstance(patch, dict):
-        return copied(patch)
+        return deep_copy(patch)
     merged = dict(target) if isinstance(target, dict) else {}
     for name, value in patch.items():
         if value is None:

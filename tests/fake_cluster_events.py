@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
+from apiserver.json.values import deep_copy
 from apiserver.meta.resource import Object
 from apiserver.meta.selectors import parse_field_selector, parse_label_selector
 from registry.cluster.interface import ClusterResource, WatchEvent
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -21,15 +19,6 @@ class Change:
     object: Object
     old: Object | None
     manager: str = ""
-
-
-def copied(value: T) -> T:
-    """A deep copy of a JSON value, in a tenth of the time of copy.deepcopy."""
-    if isinstance(value, dict):
-        return {name: copied(item) for name, item in value.items()}  # type: ignore[return-value]
-    if isinstance(value, list):
-        return [copied(item) for item in value]  # type: ignore[return-value]
-    return value
 
 
 def matcher(namespace: str, label_selector: str, field_selector: str) -> Callable[[Object], bool]:
@@ -53,7 +42,7 @@ def event_of(change: Change, matches: Callable[[Object], bool]) -> WatchEvent | 
     if not before and not after:
         return None
     type_ = "MODIFIED" if before and after else "ADDED" if after else "DELETED"
-    return WatchEvent(type_, copied(change.object))
+    return WatchEvent(type_, deep_copy(change.object))
 
 
 def objects_at(
@@ -72,7 +61,7 @@ def objects_at(
             found.pop(name, None)
         else:
             found[name] = change.old
-    return [_with_manager(copied(obj), managers.get(name, "")) for name, obj in found.items()]
+    return [_with_manager(deep_copy(obj), managers.get(name, "")) for name, obj in found.items()]
 
 
 def _name(obj: Object) -> tuple[str, str]:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from apiserver.json.values import deep_copy
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 from apiserver.patch.media_types import MERGE_PATCH
@@ -253,7 +252,9 @@ def missing_fields(desired: Object, current: Object) -> Object:
 def drop_nulls(desired: Any) -> Any:
     """A copy of `desired` without its nulls: the object to create."""
     if isinstance(desired, dict):
-        return {field: drop_nulls(value) for field, value in desired.items() if value is not None}
-    if isinstance(desired, list):
-        return [drop_nulls(each) for each in desired]
-    return deep_copy(desired)
+        return {
+            field: drop_nulls(value) if isinstance(value, (dict, list)) else value
+            for field, value in desired.items()
+            if value is not None
+        }
+    return [drop_nulls(each) for each in desired] if isinstance(desired, list) else desired

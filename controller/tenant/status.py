@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -49,10 +48,10 @@ def render_tenant_status(
     both are combined when the Tenant is read. `quotas_in_effect` is kept for later leaders, and not shown."""
     release = observed.release
     previous = read_status(release)
-    status: Object = {"gateway": asdict(observed.gateway)}
+    status: Object = {"gateway": observed.gateway.as_object()}
     # a longer one, from a host that was written to a HelmRelease, is no domain, and would take the room of conditions
     if observed.host is not None and len(observed.host.value) <= MAX_HOST:
-        status["host"] = asdict(observed.host)
+        status["host"] = observed.host.as_object()
     if services := _services(observed):
         status["services"] = services
     if external_ips:

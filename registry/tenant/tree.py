@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
-from apiserver.meta.resource import Key
+from apiserver.meta.resource import Key, Object
 from apiserver.storage.event_history import CacheEvent
 from registry.multimap import Multimap
 from registry.names import MAX_HOST, canonical_host
@@ -25,6 +25,9 @@ class EffectiveHost:
     value: str
     namespace: str
 
+    def as_object(self) -> Object:
+        return {"value": self.value, "namespace": self.namespace}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectiveGateway:
@@ -33,6 +36,9 @@ class EffectiveGateway:
 
     value: bool
     namespace: str
+
+    def as_object(self) -> Object:
+        return {"value": self.value, "namespace": self.namespace}
 
 
 class BaseTenantTree(ABC):

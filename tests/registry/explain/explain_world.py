@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from apiserver.authorization.authorizer import AccessAttributes, Authorizer, Decision
@@ -147,8 +147,8 @@ class ExplainWorld:
             host = effective_host(as_told, summary) if summary is not None else None
             gateway = effective_gateway(as_told, summary) if summary is not None else None
             each["status"] |= {
-                "host": asdict(host) if host is not None else None,
-                "gateway": asdict(gateway) if gateway is not None else None,
+                "host": host.as_object() if host is not None else None,
+                "gateway": gateway.as_object() if gateway is not None else None,
                 "conditions": list(self.conditions.get(key, [condition("Ready")])),
             }
         return self._tree(plain), plain
