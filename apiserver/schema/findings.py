@@ -3,7 +3,7 @@ neither may occupy the server by what the other has written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
@@ -48,10 +48,26 @@ class Findings(list[FieldError]):
         """Empty findings, for the errors by one alternative."""
         return _TrialFindings(self.trials)
 
-    def add_new(self, added: Iterable[FieldError]) -> None:
-        """Adds those that are not there yet: the same error may come from several alternatives."""
+    @property
+    def are_enough(self) -> bool:
+        """True if further errors would not be told."""
+        return len(self) > MAX_ERRORS
+
+    def add_new(self, added: Sequence[FieldError]) -> None:
+        """Adds those that are not there yet, until there are enough: the same error may come from several alternatives.
+        They are looked up: comparing each with each takes minutes for those of a hundred alternatives."""
+        if not added:
+            return
+        known: dict[tuple[str, str], list[FieldError]] = {}
+        for each in self:
+            known.setdefault((each.field, each.detail), []).append(each)
         for each in added:
-            if not any(_is_same(each, other) for other in self):
+            if self.are_enough:
+                return
+            alike = known.setdefault((each.field, each.detail), [])
+            # messages quote values, and are made only where nothing else differs
+            if not any(each.message == other.message for other in alike):
+                alike.append(each)
                 self.append(each)
 
     def first_errors(self) -> list[FieldError]:
@@ -65,8 +81,3 @@ class Findings(list[FieldError]):
 class _TrialFindings(Findings):
     __slots__ = ()
     is_trial = True
-
-
-def _is_same(one: FieldError, other: FieldError) -> bool:
-    """Compares messages last: they quote values."""
-    return one.detail == other.detail and one.field == other.field and one.message == other.message

@@ -27,6 +27,7 @@ _MAC = re.compile(
     r"[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}([:-][0-9a-fA-F]{2}){0,14}|[0-9a-fA-F]{4}(\.[0-9a-fA-F]{4}){2,}"
 )
 _UUID = r"[0-9a-f]{8}-?[0-9a-f]{4}-?%s[0-9a-f]{3}-?%s[0-9a-f]{3}-?[0-9a-f]{12}"
+_PREFIX_LENGTH = re.compile(r"\d{1,7}", re.ASCII)
 _SHORT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -70,7 +71,8 @@ def _is_uri(text: str) -> bool:
 
 def _is_cidr(text: str) -> bool:
     address, slash, bits = text.partition("/")
-    if not slash or not bits.isdigit():
+    # other digits are no number, and thousands of them none that Python reads
+    if not slash or not _PREFIX_LENGTH.fullmatch(bits):
         return False
     return _parses(ipaddress.ip_address, address) and int(bits) <= ipaddress.ip_address(address).max_prefixlen
 

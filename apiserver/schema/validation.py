@@ -14,7 +14,7 @@ from apiserver.json.values import comparable, equal
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Schema
-from apiserver.schema.findings import MAX_ERRORS, Findings, TooManyTrials, Trials
+from apiserver.schema.findings import Findings, TooManyTrials, Trials
 from apiserver.schema.formats import INTEGER_FORMATS, STRING_FORMATS, is_in_integer_format
 from apiserver.schema.list_types import ItemsByKeys, list_type_errors
 from apiserver.schema.patterns import go_pattern
@@ -94,7 +94,8 @@ class SchemaValidator:
         self._choices: frozenset[Hashable] | None = None
         self._supported = ""
         self._properties: Mapping[str, Schema] = schema.get("properties") or {}
-        self._required: Sequence[str] = schema.get("required") or ()
+        # a name that is repeated would be looked up in each of many values
+        self._required: Sequence[str] = tuple(dict.fromkeys(schema.get("required") or ()))
         self._parts: dict[str, SchemaValidator | None] = {}
         additional, items = schema.get("additionalProperties"), schema.get("items")
         self._additional = additional if isinstance(additional, Mapping) else None
@@ -231,7 +232,7 @@ class SchemaValidator:
         if self._items is not None:
             items, olds = self._validator(self._items), ItemsByKeys(self._schema, old)
             for index, each in enumerate(value):
-                if len(found) > MAX_ERRORS:
+                if found.are_enough:
                     break
                 start, where = len(found), f"{path}[{index}]"
                 matches += items.check(each, where, found)
@@ -259,13 +260,17 @@ class SchemaValidator:
         prefix = f"{path}." if path else ""
         olds = old if isinstance(old, dict) else {}
         for name, each in value.items():
-            if len(found) > MAX_ERRORS:
+            if found.are_enough:
                 break
             part = self._part(name)
             if part is not None:
                 matches += part.check(each, prefix + name, found, olds.get(name, UNRELATED) if olds else UNRELATED)
         for name in self._required:
             if name not in value:
+                if found.are_enough:
+                    break
+                if found.is_trial:
+                    found.trials.spend()
                 found.append(errors.required(prefix + name))
         return matches
 
@@ -334,7 +339,8 @@ class SchemaValidator:
     def _check_all_of(self, schemas: Sequence[Schema], value: Any, path: str, found: Findings) -> int:
         outcomes = [self._outcome(schema, value, path, found) for schema in schemas]
         for _, problems in outcomes:
-            found.extend(problems)
+            if not found.are_enough:
+                found.extend(problems)
         valid = sum(not problems for _, problems in outcomes)
         if valid < len(outcomes):
             what = "" if valid else ". None validated"

@@ -22,6 +22,7 @@ MAX_PARTS = 10_000
 MAX_PATTERN = 2_000
 MAX_RULES = 100
 MAX_ENUM = 2_000
+MAX_MAP_KEYS = 64
 MAX_ALTERNATIVES = 200
 """The largest schema of Cozystack has 34 kB, 7 levels and 150 parts, an enum of 47, and 2 alternatives of a value."""
 
@@ -108,6 +109,8 @@ def _check_part(path: str, part: Schema, matches: Matches) -> None:
             raise UnusableSchema(f"{path}: {keyword} has a value of a wrong type")
     if not all(_is_rule(rule) for rule in part.get(RULES) or ()):
         raise UnusableSchema(f"{path}: {RULES} has a value of a wrong type")
+    if len(part.get(_MAP_KEYS) or ()) > MAX_MAP_KEYS:
+        raise UnusableSchema(f"{path}: {_MAP_KEYS} has more than {MAX_MAP_KEYS} names")
     if len(part.get("enum") or ()) > MAX_ENUM:
         raise UnusableSchema(f"{path}: enum has more than {MAX_ENUM} values")
     if pattern := part.get("pattern"):

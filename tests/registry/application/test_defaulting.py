@@ -13,6 +13,7 @@ from apiserver.meta.resource import Object, Schema
 from registry.application.defaulting import TooManyDefaults, with_defaults, with_defaults_if_few
 from registry.application.validation import ApplicationValidation
 from registry.application.values import shown_spec, write_changed_values
+from tests.cpu_time import least_ratio
 
 LARGE = {"properties": {"text": {"type": "string", "default": "x" * 4_000}}}
 SCHEMA: Schema = {
@@ -49,6 +50,24 @@ def test_a_spec_to_which_too_much_would_be_added_is_refused(validation: Applicat
     assert [str(each) for each in validation.update_errors(spec, {})] == expected
     with pytest.raises(TooManyDefaults):
         with_defaults(SCHEMA, spec)
+
+
+def test_the_names_of_defaults_count() -> None:
+    """A body of 76 kB was shown as one of 76 MB."""
+    short = {"type": "integer", "default": 0}
+    schema = {"properties": {"list": {"items": {"properties": {"x" * 900 + str(n): short for n in range(4)}}}}}
+    with pytest.raises(TooManyDefaults):
+        with_defaults(schema, MANY)
+    assert with_defaults_if_few(schema, MANY) == MANY
+    assert len(with_defaults(schema, FEW)["list"][0]) == 4
+
+
+def test_properties_without_a_default_are_not_looked_for_in_each_item() -> None:
+    def fill(properties: int) -> None:
+        item = {"properties": {f"p{number}": {"type": "string"} for number in range(properties)}}
+        with_defaults({"properties": {"list": {"items": item}}}, {"list": [{}] * 1_000})
+
+    assert least_ratio(lambda: fill(2_000), lambda: fill(10), below=20) < 20
 
 
 def test_a_spec_that_gets_few_defaults_is_shown_with_them(validation: ApplicationValidation) -> None:

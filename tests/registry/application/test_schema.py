@@ -55,6 +55,11 @@ def parsed(schema: object) -> Schema:
         pytest.param({"properties": {"a": {"pattern": "(?=a)"}}}, "pattern", id="a pattern that Go does not know"),
         pytest.param({"properties": {"a": {"pattern": "a" * 5000}}}, "characters", id="a long pattern"),
         pytest.param({"x-kubernetes-list-map-keys": [{}]}, "map-keys has a value", id="keys that are no texts"),
+        pytest.param(
+            {"items": {"x-kubernetes-list-map-keys": [f"key{n}" for n in range(100)]}},
+            "items: x-kubernetes-list-map-keys has more than 64 names",
+            id="many keys",
+        ),
         pytest.param({"items": {"enum": ["a"] * 5_000}}, "items: enum has more than 2000 values", id="a huge enum"),
         pytest.param(
             {"properties": {"a": {"items": {"anyOf": [{"pattern": "a"}] * 500}}}},
