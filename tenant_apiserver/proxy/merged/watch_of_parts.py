@@ -127,8 +127,11 @@ class WatchOfParts:
         return not all(each.is_refused for each in self._open.values())
 
     async def close(self) -> None:
-        await self._streams.close(*self._open.values())
-        self._slots.close()
+        try:
+            await self._streams.close(*self._open.values())
+        finally:
+            # clients disconnect while their watch ends, which cancels this
+            self._slots.close()
 
     async def frames(self) -> bytes:
         """The next events, each a line, after the client has got those before. Empty at the end of the watch."""

@@ -125,6 +125,31 @@ async def test_the_streams_of_a_user_are_limited() -> None:
     assert [await _begun(_Cluster(), slots=WatchSlots(all_of_them, user)) for user in ("eve", "alice", "bob")]
 
 
+class _Closing(_Cluster):
+    """Its connections take a moment to close."""
+
+    @asynccontextmanager
+    async def events(self, target: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        async with super().events(target) as lines:
+            try:
+                yield lines
+            finally:
+                await asyncio.sleep(0.1)
+
+
+@virtual
+async def test_a_client_that_disconnects_while_its_watch_ends_gives_the_streams_back() -> None:
+    """The server cancels what it does for the client."""
+    slots = StreamSlots(total=2, per_user=2)
+    watch = await _begun(_Closing(), slots=WatchSlots(slots, "eve"))
+    closing = asyncio.create_task(watch.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    await asyncio.gather(closing, return_exceptions=True)
+    assert closing.cancelled()
+    await (await _begun(_Cluster(), slots=WatchSlots(slots, "eve"))).close()
+
+
 @virtual
 async def test_a_watch_ends_that_is_granted_more_than_its_user_may_have() -> None:
     """The next one is told why. A revocation makes room."""
