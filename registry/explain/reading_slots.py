@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
@@ -17,32 +17,71 @@ _SECONDS: Final = 5.0
 
 
 class ReadingSlots:
-    """Some users' questions leave a place to those of others. One waits for its place for at most `seconds`."""
+    """Some users' questions leave a place to those of others. One waits for its place for at most `seconds`; those of
+    users with fewer places come first, and those of one user in their order: several people who ask hundreds of
+    questions delay another one by a few."""
 
     def __init__(self, *, total: int = _TOTAL, per_user: int = _PER_USER, seconds: float = _SECONDS) -> None:
         self._total = total
         self._per_user = per_user
         self._seconds = seconds
+        self._used = 0
         self._by_user = Counter[str]()
-        self._changed = asyncio.Condition()
+        # the user who has waited longest for a place first
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     @asynccontextmanager
     async def held(self, user: str) -> AsyncIterator[None]:
         """Raises TooManyRequests."""
-        try:
-            async with asyncio.timeout(self._seconds), self._changed:
-                await self._changed.wait_for(lambda: self._is_free(user))
-                self._by_user[user] += 1
-        except TimeoutError:
-            raise TooManyRequests("Too many questions about hostnames, please try again later.") from None
+        await self._take(user)
         try:
             yield
         finally:
-            self._by_user[user] -= 1
-            if not self._by_user[user]:
-                del self._by_user[user]
-            async with self._changed:
-                self._changed.notify_all()
+            self._release(user)
 
-    def _is_free(self, user: str) -> bool:
-        return self._by_user.total() < self._total and self._by_user[user] < self._per_user
+    async def _take(self, user: str) -> None:
+        place = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(user, deque()).append(place)
+        self._give()
+        try:
+            async with asyncio.timeout(self._seconds):
+                await place
+        except BaseException as error:
+            self._give_up(user, place)
+            if isinstance(error, TimeoutError):
+                raise TooManyRequests("Too many questions about hostnames, please try again later.") from None
+            raise
+
+    def _give(self) -> None:
+        """Gives free places to those who wait."""
+        while self._used < self._total:
+            admissible = [each for each in self._waiting if self._by_user[each] < self._per_user]
+            if not admissible:
+                return
+            user = min(admissible, key=self._by_user.__getitem__)
+            places = self._waiting.pop(user)
+            place = places.popleft()
+            if places:
+                self._waiting[user] = places
+            if not place.done():
+                self._used += 1
+                self._by_user[user] += 1
+                place.set_result(None)
+
+    def _give_up(self, user: str, place: asyncio.Future[None]) -> None:
+        """Its question has waited too long, or its client has gone, perhaps when it had just been given the place."""
+        if place.done() and not place.cancelled():
+            self._release(user)
+            return
+        places = self._waiting.get(user, deque())
+        if place in places:
+            places.remove(place)
+            if not places:
+                del self._waiting[user]
+
+    def _release(self, user: str) -> None:
+        self._used -= 1
+        self._by_user[user] -= 1
+        if not self._by_user[user]:
+            del self._by_user[user]
+        self._give()

@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apiserver.meta.resource import Key
-from registry.cluster.interface import CLUSTERROLEBINDINGS, CLUSTERROLES, NAMESPACES, ROLEBINDINGS, ROLES
+from registry.cluster.interface import (
+    CLUSTERROLEBINDINGS,
+    CLUSTERROLES,
+    NAMESPACES,
+    ROLEBINDINGS,
+    ROLES,
+    ClusterResource,
+)
 from registry.explain.read import CERTIFICATES, GATEWAYS
 from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.registry.explain.explain_world import (
@@ -23,7 +30,7 @@ from tests.registry.explain.explain_world import (
     route,
     tenantgateway,
 )
-from tests.registry.explain.route_kinds import HTTPROUTES
+from tests.registry.explain.route_kinds import GRPCROUTES, HTTPROUTES, TLSROUTES
 
 # eve may get everything in the namespace of her tenant, and the tenant itself
 _EVE_SEES = InNamespaces({"tenant-alice"}, {("tenants", "tenant-root", "alice")})
@@ -65,14 +72,17 @@ _LAGGING = (
 def _hidden_tenants(draw: st.DrawFn) -> dict[Key, dict[str, Any]]:
     keys = st.builds(Key, st.sampled_from(["tenant-root", "tenant-bob"]), st.sampled_from(["bob", "carol", "dev"]))
     specs = st.fixed_dictionaries({}, optional={"host": st.sampled_from(_HOSTS[1:]), "gateway": st.booleans()})
-    return draw(st.dictionaries(keys, specs, max_size=3))
+    found = draw(st.dictionaries(keys, specs, max_size=3))
+    # more than a question has reviews
+    crowd, host = draw(st.sampled_from([0, 0, 25])), draw(st.sampled_from(_HOSTS[1:]))
+    return {**found, **{Key("tenant-root", f"crowd{number}"): {"host": host} for number in range(crowd)}}
 
 
-def _hidden_route(name: str, namespace: str, host: str, parent: str) -> Stored:
+def _hidden_route(kind: ClusterResource, name: str, namespace: str, host: str, parent: str) -> Stored:
     """A route of a hidden namespace on the Gateway of a Tenant that may be visible."""
     found = route(name, namespace, host, conditions=[condition("Accepted", reason="Accepted")])
     found["spec"]["parentRefs"] = [{"name": "cozystack", "namespace": parent}]
-    return HTTPROUTES, found
+    return kind, found
 
 
 @st.composite
@@ -80,7 +90,14 @@ def _hidden_objects(draw: st.DrawFn) -> list[Stored]:
     namespaces, names = st.sampled_from(_HIDDEN_NAMESPACES), st.sampled_from(_NAMES)
     host = st.sampled_from(_HOSTS)
     objects = st.one_of(
-        st.builds(_hidden_route, names, namespaces, host, st.sampled_from(["tenant-alice", "tenant-root"])),
+        st.builds(
+            _hidden_route,
+            st.sampled_from([HTTPROUTES, GRPCROUTES, TLSROUTES]),
+            names,
+            namespaces,
+            host,
+            st.sampled_from(["tenant-alice", "tenant-root"]),
+        ),
         st.builds(lambda each: (TENANTGATEWAYS, tenantgateway(each, [])), namespaces),
         st.builds(lambda name, each: (GATEWAYS, {"metadata": metadata(name, each)}), names, namespaces),
         st.builds(lambda name, each: (CERTIFICATES, {"metadata": metadata(name, each)}), names, namespaces),
@@ -96,17 +113,33 @@ def _hidden_objects(draw: st.DrawFn) -> list[Stored]:
 
 @pytest.mark.parametrize("gateway", ["own", "inherited", ""])
 @settings(max_examples=60, deadline=None)
-@given(tenants=_hidden_tenants(), objects=_hidden_objects(), about=st.sampled_from(_SUBJECTS))
+@given(
+    tenants=_hidden_tenants(),
+    objects=_hidden_objects(),
+    attached=st.lists(st.sampled_from(_HIDDEN_NAMESPACES), unique=True, max_size=2),
+    ages=st.lists(st.sampled_from(["", "2020-01-01T00:00:00Z", "2024-01-01T00:00:00Z"]), min_size=3, max_size=3),
+    about=st.sampled_from(_SUBJECTS),
+)
 async def test_hidden_objects_do_not_change_an_answer(
-    gateway: str, tenants: dict[Key, dict[str, Any]], objects: list[Stored], about: str
+    gateway: str,
+    tenants: dict[Key, dict[str, Any]],
+    objects: list[Stored],
+    attached: list[str],
+    ages: list[str],
+    about: str,
 ) -> None:
     seen: dict[Key, dict[str, Any]] = {
         Key("tenant-root", "root"): {"gateway": gateway == "inherited"},
         ALICE: {"gateway": gateway == "own"},
     }
     reviews, reviews_among_others = Recorded(_EVE_SEES), Recorded(_EVE_SEES)
-    alone = ExplainWorld(seen, _VISIBLE, authorizer=reviews)
-    among_others = ExplainWorld({**tenants, **seen}, [*_VISIBLE, *objects], authorizer=reviews_among_others)
+    (resource, own), *others = _VISIBLE
+    visible = [(resource, {**own, "spec": {**own["spec"], "attachedNamespaces": attached}}), *others]
+    alone = ExplainWorld(seen, visible, authorizer=reviews)
+    created = dict(zip(tenants, ages, strict=False))
+    among_others = ExplainWorld(
+        {**tenants, **seen}, [*visible, *objects], authorizer=reviews_among_others, created=created
+    )
     assert await alone.explain(about) == await among_others.explain(about)
     # each review takes time, which is seen
     assert len(reviews.reviews) == len(reviews_among_others.reviews)

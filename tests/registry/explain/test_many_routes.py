@@ -214,3 +214,50 @@ async def test_a_question_waits_for_its_place() -> None:
 
     await asyncio.gather(*map(ask, ("eve", "eve", "bob")))
     assert order == ["eve", "eve", "bob"]
+
+
+async def test_a_place_goes_to_those_who_have_fewest() -> None:
+    """Two people who ask hundreds of questions leave a place to others."""
+    slots, order = ReadingSlots(total=2, per_user=1, seconds=60), list[str]()
+    go_on = asyncio.Event()
+
+    async def ask(user: str) -> None:
+        async with slots.held(user):
+            order.append(user)
+            await go_on.wait()
+
+    questions = [asyncio.create_task(ask(user)) for user in ("eve", "mallory", *["eve", "mallory"] * 10)]
+    await asyncio.sleep(0)
+    questions.append(asyncio.create_task(ask("bob")))
+    await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.gather(*questions)
+    # after those who have waited longer without a place
+    assert order.index("bob") <= 4
+
+
+async def test_a_question_that_is_given_up_gives_its_place_to_the_next() -> None:
+    slots = ReadingSlots(total=1, per_user=1, seconds=60)
+
+    async def ask(asked: asyncio.Event, go_on: asyncio.Event) -> None:
+        async with slots.held("eve"):
+            asked.set()
+            await go_on.wait()
+
+    events = [(asyncio.Event(), asyncio.Event()) for _ in range(3)]
+    first, second, third = [asyncio.create_task(ask(*each)) for each in events]
+    await events[0][0].wait()
+    await asyncio.sleep(0)
+    # it is given the place, and its client disconnects before it knows
+    events[0][1].set()
+    await asyncio.sleep(0)
+    second.cancel()
+    await asyncio.gather(first, second, return_exceptions=True)
+    assert second.cancelled()
+    assert not events[1][0].is_set()
+    async with asyncio.timeout(10):
+        await events[2][0].wait()
+    events[2][1].set()
+    await third
+    async with slots.held("eve"):
+        pass
