@@ -18,6 +18,8 @@ _HIDDEN_ANNOTATIONS = {
     HELMRELEASES.kind: (MANAGED_FIELDS_ANNOTATION, FINDINGS_ANNOTATION),
     SECRETS.kind: ("kubectl.kubernetes.io/last-applied-configuration",),
 }
+# at a Gateway, for the hostnames of all tenants that it serves: their number would tell of hidden ones
+_UNCOUNTED = frozenset({("cert-manager.io", "Certificate"), ("gateway.networking.k8s.io", "ListenerSet")})
 _MASK, _MASK_BEFORE, _MASK_AFTER = "***", "*** (before)", "*** (after)"
 
 
@@ -66,7 +68,7 @@ async def diff_status(found: PlannedChanges, visible: Sequence[bool], *, max_byt
         if each is None:
             continue
         if not may_get:
-            hidden += 1
+            hidden += (change.resource.group, change.resource.kind) not in _UNCOUNTED
             continue
         size += json_size(each)
         if size > max_bytes:

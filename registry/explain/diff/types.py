@@ -39,7 +39,7 @@ def diff_resource() -> Resource:
         "properties": {
             "format": {"type": "integer", "description": "The version of the answer."},
             "changes": {"type": "array", "description": "The objects that differ.", "items": change},
-            "hidden": {"type": "integer", "description": "The number of objects of visible tenants that are left out."},
+            "hidden": {"type": "integer", "description": "Left out objects of visible tenants, none of hostnames."},
             "truncated": {"type": "boolean", "description": "True if further tenants below were not looked at."},
             "problems": {
                 "type": "array",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from apiserver.meta.resource import Key, Object
-from registry.cluster.interface import NAMESPACES, SECRETS
+from registry.cluster.interface import NAMESPACES, SECRETS, ClusterResource
 from registry.explain.diff.changes import PlannedChange, PlannedChanges, diff_status, shown_change
 from tenant_apiserver.kubectl_tenant.differences import (
     as_stored_before,
@@ -96,6 +96,26 @@ async def test_an_answer_has_a_limited_size(max_bytes: int, shown: list[str], tr
     status = await diff_status(PlannedChanges(changes, ["late"]), [False, True, True], max_bytes=max_bytes)
     assert [each["object"]["name"] for each in status["changes"]] == shown
     assert (status["hidden"], status["truncated"], status["problems"]) == (1, truncated, ["late"])
+
+
+async def test_objects_for_hostnames_of_all_tenants_at_a_gateway_are_not_counted() -> None:
+    """Their number would tell how many hostnames hidden tenants have."""
+
+    def deleted(resource: ClusterResource, name: str) -> PlannedChange:
+        return PlannedChange(resource, Key("tenant-alice", name), {"metadata": {"name": name}}, None)
+
+    gateway = deleted(ClusterResource("gateway.networking.k8s.io", "v1", "gateways", "Gateway"), "cozystack")
+    sets = ClusterResource("gateway.networking.k8s.io", "v1", "listenersets", "ListenerSet")
+    certificates = ClusterResource("cert-manager.io", "v1", "certificates", "Certificate")
+    many = [deleted(sets, "s"), *(deleted(certificates, f"c{number}") for number in range(70))]
+    answers = [
+        await diff_status(PlannedChanges([gateway, *each]), [False] * (1 + len(each)), max_bytes=10_000)
+        for each in ([], many)
+    ]
+    assert answers[0] == answers[1]
+    assert answers[0]["hidden"] == 1
+    shown = await diff_status(PlannedChanges(many), [True] * len(many), max_bytes=100_000)
+    assert len(shown["changes"]) == len(many)
 
 
 def test_the_values_of_a_secret_are_masked_and_two_that_differ_are_told_apart() -> None:
