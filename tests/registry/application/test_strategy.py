@@ -106,6 +106,17 @@ def test_a_misspelt_name_is_not_compared_with_thousands_of_names() -> None:
     assert hint(5_000).endswith("the chart decides")
 
 
+def test_a_long_misspelt_name_is_not_compared_with_hundreds_of_long_names() -> None:
+    """Twenty such names took eight seconds."""
+
+    def hint(number: int) -> str:
+        properties: Object = {f"{'ab' * 28}{each:03}": {} for each in range(number)}
+        return undocumented_warnings({"properties": properties}, {f"{'ab' * 28}00x": 1})[0]
+
+    assert "did you mean" in hint(10)
+    assert hint(500).endswith("the chart decides")
+
+
 @pytest.mark.parametrize(
     ("name", "prefix", "problems"),
     [
