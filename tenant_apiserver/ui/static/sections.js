@@ -24,8 +24,8 @@ function section(title, ...content) {
 
 /** @param {Actions} actions @param {string} about @param {string} field @param {string} title */
 function why(actions, about, field, title) {
-  const label = `Why? ${title}`;
-  return h("button", { type: "button", class: "why", "data-focus": `why ${about} ${field}`, "aria-label": label, onclick: () => actions.why(about, field, title) }, "Why?");
+  const shown = visible(title);
+  return h("button", { type: "button", class: "why", "data-focus": `why ${about} ${field}`, "aria-label": `Why? ${shown}`, onclick: () => actions.why(about, field, shown) }, "Why?");
 }
 
 /** @param {any} tenant @param {Actions} actions */

@@ -38,6 +38,14 @@ _WHERE = """
     const [tenant] = arguments, done = arguments[arguments.length - 1];
     import("/static/sections.js").then(({domainOf}) => done(domainOf(tenant, {why() {}}).textContent));
 """
+_WHY = """
+    const [row] = arguments, done = arguments[arguments.length - 1];
+    import("/static/sections.js").then(({quotaOf}) => {
+        const found = quotaOf([row], {why: (about, field, title) => done([button.ariaLabel, title]), pageOf: () => 0});
+        const button = found.querySelector("button.why");
+        button.click();
+    });
+"""
 _SERVED = """
     const [served] = arguments, done = arguments[arguments.length - 1], send = window.fetch;
     const group = "gateway.networking.k8s.io", versions = Object.keys(served);
@@ -94,6 +102,13 @@ def test_no_value_of_a_tenant_hides_or_turns_another(page: Chromium) -> None:
     """A HelmRelease that nobody admitted has any text for its values."""
     tenant = {"spec": {"host": "a\u202e", "schedulingClass": "s\u2066"}, "status": {"host": {"value": "a\u202e"}}}
     assert page.driver.execute_async_script(_WHERE, tenant).isprintable()
+
+
+def test_no_question_about_a_value_hides_or_turns_another(page: Chromium) -> None:
+    """The button for it has a name, and its answer a title."""
+    row = {"resource": "r\u202e", "left": "1", "declared": "1", "allocated": "0", "allocatedShare": 0, "usedShare": 0}
+    texts = page.driver.execute_async_script(_WHY, row)
+    assert texts == ["Why? 1 r\\u{202e} left", "1 r\\u{202e} left"]
 
 
 def test_a_value_does_not_touch_the_name_of_its_field(page: Chromium) -> None:
