@@ -136,6 +136,8 @@ class Streams:
                 _logger.exception("the watch of %s failed", stream.part.name)
             if not stream.opened.done() and not stream.granted:
                 stream.opened.set_exception(error)
+                # asyncio logs what nobody asks for, such as when the client has disconnected
+                stream.opened.exception()
             self._end()
 
     async def _read(self, stream: PartStream) -> bool:

@@ -121,9 +121,12 @@ class WatchOfParts:
         for name in sorted(visible):
             self._open_stream(name, granted=self._query.is_resumed and name not in start.known, version=start.version)
         openings = [each.opened for each in self._open.values() if not each.granted]
-        for outcome in await asyncio.gather(*openings, return_exceptions=True):
-            if isinstance(outcome, BaseException):
-                raise outcome
+        if openings:
+            # a client that disconnects meanwhile cancels this, but not what the streams go on to tell until they end
+            await asyncio.wait(openings)
+        for each in openings:
+            if (error := each.exception()) is not None:
+                raise error
         return not all(each.is_refused for each in self._open.values())
 
     async def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -10,13 +11,14 @@ from typing import cast
 
 import pytest
 
-from apiserver.meta.errors import TooManyRequests
+from apiserver.meta.errors import ServiceUnavailable, TooManyRequests
 from apiserver.meta.resource import Object
 from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
+from tenant_apiserver.proxy.merged.packed_list import PackedList, pack
 from tenant_apiserver.proxy.merged.part import CollectionPart
 from tenant_apiserver.proxy.merged.sent_objects import SentObjects
 from tenant_apiserver.proxy.merged.stream_slots import StreamSlots, WatchSlots
-from tenant_apiserver.proxy.merged.watch_of_parts import Start, WatchOfParts, WatchQuery
+from tenant_apiserver.proxy.merged.watch_of_parts import NOTHING, Start, WatchOfParts, WatchQuery
 from tests.virtual_time import virtual
 
 ADDED = {"type": "ADDED", "object": {"kind": "ConfigMap", "metadata": {"name": "a", "resourceVersion": "5"}}}
@@ -148,6 +150,51 @@ async def test_a_client_that_disconnects_while_its_watch_ends_gives_the_streams_
     await asyncio.gather(closing, return_exceptions=True)
     assert closing.cancelled()
     await (await _begun(_Cluster(), slots=WatchSlots(slots, "eve"))).close()
+
+
+class _Listing(_Cluster):
+    """Its lists wait for `go_on`, and `fails` then."""
+
+    def __init__(self, *, fails: bool) -> None:
+        super().__init__()
+        self.go_on = asyncio.Event()
+        self._fails = fails
+
+    @asynccontextmanager
+    async def held(self, target: str) -> AsyncIterator[PackedList]:
+        await self.go_on.wait()
+        if self._fails:
+            raise ServiceUnavailable("it does not answer")
+        yield pack({"kind": "ConfigMapList", "metadata": {"resourceVersion": "5"}, "items": []})
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_client_that_disconnects_while_its_watch_begins_leaves_no_error_in_the_log(
+    fails: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    @virtual
+    async def disconnect() -> None:
+        cluster = _Listing(fails=fails)
+        watch = WatchOfParts(
+            cast(CallerRequests, cluster),
+            WatchQuery({}, {}, bookmarks=True, wants_initial=True),
+            names=lambda: frozenset({"one", "two"}),
+            max_parts=10,
+            part=lambda name: CollectionPart(name, f"/{name}"),
+            slots=WatchSlots(StreamSlots(), "eve"),
+            remember=lambda version, position: None,
+        )
+        beginning = asyncio.create_task(watch.begin(NOTHING))
+        await asyncio.sleep(1)
+        cluster.go_on.set()
+        beginning.cancel()
+        await asyncio.gather(beginning, return_exceptions=True)
+        assert beginning.cancelled()
+        await watch.close()
+
+    disconnect()
+    gc.collect()
+    assert caplog.records == []
 
 
 @virtual
