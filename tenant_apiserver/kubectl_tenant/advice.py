@@ -60,6 +60,11 @@ def no_hosts(rights: Rights, tenants: Sequence[Object]) -> str:
     return f"{said} Create an HTTPRoute in {namespace}, with a hostname of that tenant.\n"
 
 
+def no_differences(tenant: Key) -> str:
+    """A plan without a change; it is no advice, but a diff without a word looks like one that has not run."""
+    return f"Nothing differs: the controllers would change nothing for tenant {tenant.namespace}/{tenant.name}.\n"
+
+
 def no_readers(rights: Rights, tenant: Key) -> str:
     """No binding lets anybody get the tenant."""
     said = "No binding that you may see lets anybody get the tenant."

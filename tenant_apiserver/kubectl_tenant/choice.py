@@ -46,7 +46,9 @@ def check_namespace(tenants: Sequence[Object], namespace: str) -> None:
     if namespace and not tenants:
         raise NoTenant(_NO_TENANT)
     if namespace and namespace not in known:
-        raise NoTenant(f"no tenant that you may see is in namespace {namespace}, or has it; kubectl tenant tree -A")
+        raise NoTenant(
+            f"namespace {namespace} is of no tenant that you may see; kubectl tenant tree -A -o wide shows theirs"
+        )
 
 
 def _namespaces(tenant: Object) -> tuple[str, str]:

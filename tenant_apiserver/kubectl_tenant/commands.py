@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from apiserver.meta.resource import Key, Object
 from registry.tenant.quota_keys import EQUAL, AllocationRatios
 from tenant_apiserver.closed_output import discard
-from tenant_apiserver.kubectl_tenant.advice import no_hosts, no_quotas, no_readers, no_tenants
+from tenant_apiserver.kubectl_tenant.advice import no_differences, no_hosts, no_quotas, no_readers, no_tenants
 from tenant_apiserver.kubectl_tenant.arguments import parse
 from tenant_apiserver.kubectl_tenant.choice import (
     NoTenant,
@@ -89,7 +89,7 @@ def _run(arguments: argparse.Namespace) -> int:
         case "who-can-see":
             key = _tenant_named(kubectl, arguments.name, arguments.namespace)
             answer = _ask(kubectl, key, "who-can-see")
-            write(arguments, answer, lambda: render_readers(answer) or no_readers(kubectl, key))
+            write(arguments, answer, lambda: render_readers(answer), lambda: no_readers(kubectl, key))
         case "quota":
             _quota(kubectl, arguments)
         case "hosts":
@@ -128,7 +128,8 @@ def _tree(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
         write(
             arguments,
             tree_document(tenants, name=name, namespace=namespace),
-            lambda: text(tenants) or no_tenants(kubectl, tenants, namespace),
+            lambda: text(tenants),
+            lambda: no_tenants(kubectl, tenants, namespace),
         )
 
     tenants = list_tenants(kubectl)
@@ -164,13 +165,19 @@ def _diff(kubectl: Kubectl, arguments: argparse.Namespace) -> int:
     from tenant_apiserver.kubectl_tenant.planned import planned_by_file
 
     if arguments.filename:
-        answer = planned_by_file(kubectl, arguments.filename, arguments.name, arguments.namespace)
+        key, answer = planned_by_file(kubectl, arguments.filename, arguments.name, arguments.namespace)
     else:
         key = _tenant_named(kubectl, arguments.name, arguments.namespace)
         answer = kubectl.get(tenant_path(key.namespace, key.name, "diff"))
-    write(arguments, answer, lambda: render_differences(answer, colour=colour()))
+    differs = has_differences(answer)
+    write(
+        arguments,
+        answer,
+        lambda: render_differences(answer, colour=colour()),
+        lambda: "" if differs else no_differences(key),
+    )
     sys.stderr.write(render_notes(answer))
-    return 1 if has_differences(answer) else 0
+    return 1 if differs else 0
 
 
 def _quota(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
@@ -184,7 +191,7 @@ def _quota(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
     def advice() -> str:
         return no_quotas(kubectl, shown) if shown else no_tenants(kubectl, tenants, arguments.namespace)
 
-    write(arguments, {"items": [each.as_object() for each in rows]}, lambda: render_quota(rows) or advice())
+    write(arguments, {"items": [each.as_object() for each in rows]}, lambda: render_quota(rows), advice)
     sys.stderr.write(render_missing_right(used.denied, [workload_namespace(each) for each in shown]))
     if ratios is None:
         sys.stderr.write(UNKNOWN_RATIOS)
@@ -211,7 +218,7 @@ def _hosts(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
     def advice() -> str:
         return no_hosts(kubectl, shown) if shown else no_tenants(kubectl, tenants, place)
 
-    write(arguments, {"items": [each.as_object() for each in rows]}, lambda: render_hosts(rows) or advice())
+    write(arguments, {"items": [each.as_object() for each in rows]}, lambda: render_hosts(rows), advice)
     sys.stderr.write(render_hidden_certificates(rows))
 
 

@@ -37,14 +37,19 @@ def degrade_characters() -> None:
             stream.reconfigure(errors=_AS_PLAIN_TEXT)
 
 
-def write(arguments: argparse.Namespace, document: Object, text: Callable[[], str]) -> None:
-    """Writes the document in the form that -o names, or else the text."""
+def write(
+    arguments: argparse.Namespace, document: Object, text: Callable[[], str], advice: Callable[[], str] | None = None
+) -> None:
+    """Writes the document in the form that -o names, or else the text. If that is empty, the advice goes to stderr, as
+    kubectl's "No resources found" does, so that what reads the output gets rows alone."""
     if arguments.output in ("json", "yaml"):
         sys.stdout.flush()
         # as kubectl does, whatever the encoding of the terminal is
         sys.stdout.buffer.write(_encoded(document, arguments.output))
-    else:
-        sys.stdout.write(text())
+    elif shown := text():
+        sys.stdout.write(shown)
+    elif advice is not None:
+        sys.stderr.write(advice())
     sys.stdout.flush()
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.meta.resource import Object
+from apiserver.meta.resource import Key, Object
 from registry.names import GROUP, KIND, VERSION
 from tenant_apiserver.kubectl_tenant.choice import NoTenant
 from tenant_apiserver.kubectl_tenant.differences import as_sent, as_stored_before
 from tenant_apiserver.kubectl_tenant.requests import Kubectl, RequestFailed, tenant_path
 
 
-def planned_by_file(kubectl: Kubectl, file: str, name: str, namespace: str) -> Object:
-    """The answer of `tenants/diff` for the Tenant `name` as the file would make it. The server's dry run of `kubectl
-    apply` comes first, so that what it refuses is told as by kubectl. Raises RequestFailed, and NoTenant."""
+def planned_by_file(kubectl: Kubectl, file: str, name: str, namespace: str) -> tuple[Key, Object]:
+    """The Tenant `name` that is meant, and the answer of `tenants/diff` for it as the file would make it. The server's
+    dry run of `kubectl apply` comes first, so that what it refuses is told as by kubectl. Raises RequestFailed, and
+    NoTenant."""
     tenant = _tenant_in(kubectl.applied(file, namespace), file, name)
     place = tenant["metadata"]["namespace"]
     stored = _stored(kubectl, place, name)
@@ -23,7 +24,7 @@ def planned_by_file(kubectl: Kubectl, file: str, name: str, namespace: str) -> O
         "metadata": {"name": name, "namespace": place},
         "spec": {"tenant": as_sent(tenant) if stored is None else as_stored_before(tenant, stored)},
     }
-    return kubectl.post(tenant_path(place, name, "diff"), body)
+    return Key(place, name), kubectl.post(tenant_path(place, name, "diff"), body)
 
 
 def _stored(kubectl: Kubectl, namespace: str, name: str) -> Object | None:

@@ -109,6 +109,12 @@ FLAGS = (
     ),
     PluginFlag(name="token", metavar="TOKEN", help="the bearer token", of_kubectl=True),
     PluginFlag(name="server", short="s", metavar="URL", help="the address of the API server", of_kubectl=True),
+    PluginFlag(
+        name="certificate-authority",
+        metavar=FILE,
+        help="the CA certificates that the API server's is checked with",
+        of_kubectl=True,
+    ),
 )
 
 

@@ -135,8 +135,19 @@ def test_other_names_pass(subject: str, name: str) -> None:
 
 def test_flags_of_kubectl_are_passed_to_it() -> None:
     """As for `kubectl --as`, a user can have several groups."""
-    command = ["tree", "--context=other", "--as=joe", "--as-group=a", "--as-group", "b", "--as-uid=7"]
-    assert parse(command).flags == ["--context=other", "--as=joe", "--as-uid=7", "--as-group=a", "--as-group=b"]
+    command = [
+        "tree",
+        "--context=other",
+        "--as=joe",
+        "--as-group=a",
+        "--as-group",
+        "b",
+        "--as-uid=7",
+        "--certificate-authority",
+        "ca.crt",
+    ]
+    ca = "--certificate-authority=ca.crt"
+    assert parse(command).flags == ["--context=other", "--as=joe", "--as-uid=7", "--as-group=a", "--as-group=b", ca]
     assert parse(["hosts"]).flags == []
 
 

@@ -290,7 +290,9 @@ def test_a_namespace_that_is_given_is_honoured_where_the_name_is_unique() -> Non
 def test_a_namespace_of_no_visible_tenant_is_an_error() -> None:
     for known in ("", "tenant-root", "tenant-alice", "tenant-alice-dev"):
         check_namespace(TENANTS, known)
-    with pytest.raises(NoTenant, match="no tenant that you may see is in namespace default, or has it"):
+    with pytest.raises(
+        NoTenant, match="namespace default is of no tenant that you may see; kubectl tenant tree -A -o wide"
+    ):
         check_namespace(TENANTS, "default")
 
 
