@@ -181,7 +181,7 @@ def _gateway_facts(known: KnownHost) -> Iterator[Fact]:
         rule="A hostname is served by a Gateway of the tenant or of an ancestor.",
         link=_GATEWAYS,
         message="no Gateway serves the tenant",
-        remedy="set spec.gateway: true on the tenant, or have an ancestor's set",
+        remedy="set spec.gateway: true on the tenant, or have it set on an ancestor",
     )
 
 

@@ -29,7 +29,13 @@ def explain_namespace(known: KnownNamespace, about: str) -> Object:
         return explanation(known.tenant.key, about, [unknown, *_label_facts(known)], "")
     of = f"{owner.key.namespace}/{owner.key.name}"
     facts = [
-        Fact(object=fact_object(*TENANT, owner.key, "status.namespace"), status="True", rule=_RULE, link="tenants.md"),
+        Fact(
+            object=fact_object(*TENANT, owner.key, "status.namespace"),
+            status="True",
+            value=known.name,
+            rule=_RULE,
+            link="tenants.md",
+        ),
         host_fact(owner),
         gateway_fact(owner),
         *_label_facts(known),

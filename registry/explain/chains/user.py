@@ -129,7 +129,7 @@ def explain_readers(known: KnownReaders, about: str) -> Object:
     # several bindings may name one subject
     count = len({subject for each in known.readers for subject in each.subjects})
     subjects = "1 subject" if count == 1 else f"{count} subjects"
-    return explanation(known.tenant.key, about, facts, f"{subjects} may get the tenant")
+    return explanation(known.tenant.key, about, facts, f"{subjects} may see the tenant")
 
 
 def _verb_facts(known: KnownUser, verbs: Mapping[str, bool], what: str, rule: str) -> Iterator[Fact]:

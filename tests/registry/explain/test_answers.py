@@ -287,7 +287,7 @@ async def test_very_many_readers_are_counted() -> None:
         names = [{**subject, "name": f"g{number}-{each}"} for each in range(7)]
         stored.append((kind, {**view, "metadata": metadata(f"r{number:03}", "tenant-root"), "subjects": names}))
     answer = json.loads(await ExplainWorld(_TENANTS, stored).explain("who-can-see"))
-    assert answer["summary"] == "2101 subjects may get the tenant"
+    assert answer["summary"] == "2101 subjects may see the tenant"
     assert sum(len(each.get("subjects", ())) for each in answer["facts"]) == 1_000
     assert answer["facts"][-1]["value"] == "1102 more subjects are left out"
 
