@@ -6,7 +6,8 @@ import { statusClass, visible } from "./format.js";
 
 const MARKS = new Map([["True", "✓"], ["False", "✗"], ["Unknown", "?"]]);
 const WORDS = new Map([["True", "Holds"], ["False", "Does not hold"], ["Unknown", "Not known"]]);
-const VERDICTS = new Map([["True", "Yes"], ["False", "No"], ["Unknown", "Not known"]]);
+/** Of a hostname; the summary of every other answer says it in words that fit the question. */
+const SERVED = new Map([["True", "Served"], ["False", "Not served"], ["Unknown", "Not known"]]);
 const MOST_FACTS = 30;
 const MOST_SUBJECTS = 30;
 
@@ -52,7 +53,7 @@ export function factsAbout(facts, field) {
 export function answer(found, field) {
   const about = factsAbout(found.facts, field);
   const chain = h("ol", { class: "chain" }, ...(about.length ? about : found.facts).slice(0, MOST_FACTS).map(factItem));
-  const summary = about.length ? [] : [h("div", { class: `callout ${statusClass(found.verdict)}` }, h("p", {}, h("strong", {}, VERDICTS.get(found.verdict) ?? found.verdict)), h("p", {}, visible(found.summary)))];
+  const summary = about.length ? [] : [h("div", { class: `callout ${statusClass(found.verdict)}` }, ...verdictLines(found))];
   const more = about.length && about.length < found.facts.length ? h("button", { type: "button", onclick: () => {
     chain.replaceChildren(...found.facts.slice(0, MOST_FACTS).map(factItem));
     more.remove();
@@ -60,6 +61,12 @@ export function answer(found, field) {
   } }, `The whole chain (${found.facts.length} facts)`) : null;
   const rest = found.facts.length > MOST_FACTS ? h("p", { class: "note" }, `${MOST_FACTS} of ${found.facts.length} facts; kubectl tenant explain shows all.`) : null;
   return [...summary, chain, more, rest].filter((each) => each !== null);
+}
+
+/** @param {any} found */
+function verdictLines({ about, verdict, summary }) {
+  const text = visible(summary);
+  return about?.startsWith("host/") ? [h("p", {}, h("strong", {}, SERVED.get(verdict) ?? verdict)), h("p", {}, text)] : [h("p", {}, h("strong", {}, text))];
 }
 
 /** A name is any text, so each has an element of its own. @param {{kind: string, name: string}[]} subjects */

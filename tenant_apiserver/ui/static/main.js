@@ -214,7 +214,8 @@ function listenToPanel() {
   });
   panel.addEventListener("tenant-delete", () => {
     const node = store.nodes.get(panel.key);
-    if (node && panel.tenant) openDeleteDialog({ tenant: panel.tenant, children: store.children(node), returnTo, onDone: () => toast(`Deleting ${node.key}`) });
+    const children = () => (node && store.nodes.get(node.key) === node ? store.children(node) : []);
+    if (node && panel.tenant) openDeleteDialog({ tenant: panel.tenant, children, returnTo, onDone: () => toast(`Deleting ${node.key}`) });
   });
   panel.addEventListener("tenant-close", close);
 }
@@ -235,7 +236,7 @@ function listenToList() {
     if (event.key === "ArrowDown" || event.key === "Enter") {
       event.preventDefault();
       tree.redraw();
-      tree.activeRow?.focus();
+      tree.focusFound();
     }
   });
   for (const button of document.querySelectorAll("[data-state]")) {

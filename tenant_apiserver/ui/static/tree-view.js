@@ -84,6 +84,12 @@ export class TenantTree extends HTMLElement {
     if (node && this._activeKey === key) this._goTo(this._active, focus);
   }
 
+  /** Goes to what the search has found, and not to a row that is only shown as the way there. */
+  focusFound() {
+    const index = this._rows[this._active]?.matches ? this._active : this._rows.findIndex((row) => row.matches);
+    if (index >= 0) this._goTo(index);
+  }
+
   /** The element that has the focus when one enters the tree. @returns {HTMLElement | null} */
   get activeRow() {
     return this._shown.get(this._active) ?? null;

@@ -77,6 +77,21 @@ def test_the_name_of_a_user_is_one_subject(page: Chromium) -> None:
     assert "joined" not in text
 
 
+@pytest.mark.parametrize(
+    ("about", "summary", "shown"),
+    [
+        ("who-can-see", "2 subjects may see the tenant", "2 subjects may see the tenant"),
+        ("user/eve", "eve may not get tenant tenant-root/alice", "eve may not get tenant tenant-root/alice"),
+        ("host/shop.example.org", "no Gateway serves the tenant", "Not servedno Gateway serves the tenant"),
+    ],
+)
+def test_an_answer_begins_with_what_was_asked(page: Chromium, about: str, summary: str, shown: str) -> None:
+    """Yes is no answer to "Who can see it?"."""
+    answer = {**_answer(), "about": about, "summary": summary, "verdict": "False"}
+    _, text = page.driver.execute_async_script(_SHOW, answer)
+    assert text.startswith(f"{shown}✓")
+
+
 def test_very_many_subjects_are_counted(page: Chromium) -> None:
     subjects = [{"kind": "User", "name": f"u{number}"} for number in range(1_000)]
     shown, _ = page.driver.execute_async_script(_SHOW, _answer(subjects=subjects))

@@ -65,7 +65,8 @@ def test_a_tenant_shows_what_it_has_and_from_whom_and_why(
     page.press(Keys.ESCAPE)
     assert "etcd" in page.focused(), "the focus is back at the button"
     page.click("tenant-panel button", "What may I do?")
-    page.wait_for_text(".explanation .callout", "Yes")
+    page.wait_for_text(".explanation .callout", f"may see tenant {ROOT}/{parent}")
+    assert "Yes" not in page.text(".explanation .callout"), "the question has a what, so that Yes is no answer"
     page.press(Keys.ESCAPE)
     show(page, child, namespace)
     page.click(".trail button", parent)
@@ -75,6 +76,24 @@ def test_a_tenant_shows_what_it_has_and_from_whom_and_why(
     page.run(f"location.hash = '#/{namespace}/{child}'")
     page.wait_for_text("tenant-panel h2", child)
     assert page.messages() == []
+
+
+def test_enter_in_the_search_goes_to_what_it_has_found(
+    page: Chromium, tenants: Tenants, embedded: EmbeddedCluster
+) -> None:
+    """Not to the tenant above it, which was opened before, and which the tree shows as the way there."""
+    namespace = tenants.create_with_namespace()
+    parent = namespace.removeprefix("tenant-")
+    child = tenants.create(namespace)["metadata"]["name"]
+    tenants.wait_until_settled(child, namespace)
+    show(page, parent)
+    page.click("tenant-panel .close")
+    search(page, child)
+    page.wait_for_text(row(child, namespace), child)
+    page.press(Keys.ENTER)
+    page.wait("the row has the focus", "document.activeElement.dataset.key === arguments[0]", f"{namespace}/{child}")
+    page.press(Keys.ENTER)
+    page.wait_for_text("tenant-panel h2", child)
 
 
 def test_a_quota_bar_shows_what_admission_grants_and_why(
@@ -195,6 +214,25 @@ def test_a_tenant_with_children_is_not_deleted_and_one_without_is(
     page.wait_for_text("tenant-panel", "Choose a tenant")
 
 
+def test_a_deletion_that_was_refused_is_offered_as_soon_as_it_is_not(
+    page: Chromium, tenants: Tenants, embedded: EmbeddedCluster
+) -> None:
+    """The dialog stays open while somebody deletes the child."""
+    namespace = tenants.create_with_namespace()
+    parent = namespace.removeprefix("tenant-")
+    child = tenants.create(namespace)["metadata"]["name"]
+    tenants.wait_until_settled(child, namespace)
+    show(page, parent)
+    page.click("tenant-panel button", "Delete")
+    page.wait_for_text("dialog .callout", "the tenant has child tenants")
+    page.write("dialog input", parent)
+    embedded.client().request("DELETE", tenants_path(namespace, child)).expect(200)
+    page.wait("the button is enabled", "document.querySelector('dialog button[type=submit]:enabled')")
+    assert "child" not in page.text("dialog")
+    page.click("dialog button[type=submit]")
+    page.wait("its row is gone", "!document.querySelector(arguments[0])", row(parent))
+
+
 def test_a_tenant_stays_until_its_deletion_is_confirmed(
     page: Chromium, tenants: Tenants, embedded: EmbeddedCluster
 ) -> None:
@@ -250,6 +288,8 @@ def test_the_keyboard_alone_reaches_a_tenant_and_its_explanation(
     )
     page.press("/")
     page.press(*parent, Keys.ENTER)
+    assert page.focused().startswith(parent), "what the search has found, and not the root above it"
+    page.press(Keys.HOME)
     assert page.focused().startswith("root")
     page.press(*parent[:3])
     assert page.focused().startswith(parent)
