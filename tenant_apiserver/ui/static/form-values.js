@@ -111,5 +111,7 @@ function inputOf(field, resources) {
 /** The kind of an error says nothing to people: "Invalid value: \"x\": must be…". @param {string} message */
 function withoutPrefix(message) {
   const text = message.replace(/^(Forbidden|Invalid value|Required value|Duplicate value|Unsupported value): /, "").replace(/^"(?:[^"\\]|\\.)*": /, "");
+  // a path of fields is no sentence
+  if (/^[\w-]+\.\w/.test(text)) return text;
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

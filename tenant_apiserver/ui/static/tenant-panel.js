@@ -29,6 +29,7 @@ export class TenantPanel extends HTMLElement {
     /** @type {Map<string, number>} */ this._pages = new Map();
     /** @type {AbortController | undefined} */ this._reading = undefined;
     this._timer = 0;
+    this._changed = false;
     this._problem = "";
   }
 
@@ -63,6 +64,7 @@ export class TenantPanel extends HTMLElement {
     if (!this.key) return;
     if (tenant && this._details) this._details = { ...this._details, tenant };
     this._render();
+    this._changed = true;
     this._readIn(AGAIN_MS);
   }
 
@@ -90,6 +92,7 @@ export class TenantPanel extends HTMLElement {
     this._reading?.abort();
     const { signal } = (this._reading = new AbortController());
     const [namespace, name] = this.key.split("/");
+    this._changed = false;
     try {
       const details = await readDetails(namespace, name, signal);
       const rights = this.readOnly ? undefined : await readRights(details.tenant, signal);
@@ -103,7 +106,8 @@ export class TenantPanel extends HTMLElement {
       this._problem = error instanceof ApiError ? error.message : "The server cannot be reached.";
     }
     this._render();
-    this._readIn(REFRESH_MS);
+    // what has changed meanwhile may not be in what was read
+    this._readIn(this._changed ? AGAIN_MS : REFRESH_MS);
   }
 
   _render() {

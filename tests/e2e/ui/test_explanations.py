@@ -113,6 +113,15 @@ def test_no_error_and_no_warning_of_the_api_hides_or_turns_another(page: Chromiu
     assert texts == ["a b\\u{61c}", "H\\u{202e}", "spec.x\\u{2066}: C\\u{200b}", "w\\u{9b}"]
 
 
+def test_a_refusal_that_begins_with_a_field_names_it_as_it_is(page: Chromium) -> None:
+    """As the host policy of Cozystack does; other refusals begin with a capital letter beside the field."""
+    for message, shown in (("tenant.spec.host can only be set", "tenant.spec.host can only"), ("too long", "Too long")):
+        cause = {"message": message, "field": "spec.host"}
+        status = {"message": message, "code": 422, "details": {"causes": [cause]}}
+        _, *texts = page.driver.execute_async_script(_REFUSED, status, '299 - "w"')
+        assert texts[0].startswith(shown)
+
+
 def test_no_value_of_a_tenant_hides_or_turns_another(page: Chromium) -> None:
     """A HelmRelease that nobody admitted has any text for its values."""
     tenant = {"spec": {"host": "a\u202e", "schedulingClass": "s\u2066"}, "status": {"host": {"value": "a\u202e"}}}

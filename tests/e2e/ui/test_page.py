@@ -78,6 +78,23 @@ def test_a_tenant_shows_what_it_has_and_from_whom_and_why(
     assert page.messages() == []
 
 
+def test_a_change_while_a_tenant_is_read_is_read_soon(
+    page: Chromium, tenants: Tenants, embedded: EmbeddedCluster
+) -> None:
+    """The first events of a new tenant come while the panel reads it: it shows Ready in less than ten seconds."""
+    name = tenants.create()["metadata"]["name"]
+    tenants.wait_until_settled(name)
+    show(page, name)
+    page.run(
+        "window.delays = []; const later = window.setTimeout, panel = document.querySelector('tenant-panel');"
+        "window.setTimeout = (what, delay) => { delays.push(delay); return later(what, delay); };"
+        f"panel.clear(); panel.show('{ROOT}/{name}'); panel.update();"
+    )
+    page.wait("it has been read", "window.delays.includes(10_000)")
+    delays = [each for each in page.run("return window.delays") if each in (700, 10_000)]
+    assert delays[:2] == [700, 700], "by the change, and again behind the read that had begun before it"
+
+
 def test_enter_in_the_search_goes_to_what_it_has_found(
     page: Chromium, tenants: Tenants, embedded: EmbeddedCluster
 ) -> None:
