@@ -43,7 +43,7 @@ from tenant_apiserver.kubectl_tenant.quotas import (
 )
 from tenant_apiserver.kubectl_tenant.requests import Kubectl, RequestFailed, tenant_path
 from tenant_apiserver.kubectl_tenant.tables import printable, printable_lines
-from tenant_apiserver.kubectl_tenant.trees import render_tree, tree_document
+from tenant_apiserver.kubectl_tenant.trees import in_tree_order, render_tree, tree_document
 
 
 def run(words: Sequence[str]) -> int:
@@ -186,7 +186,7 @@ def _quota(kubectl: Kubectl, arguments: argparse.Namespace) -> None:
     shown = [each for each in tenants if _is_chosen(each, arguments.name, arguments.namespace)]
     names = {f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in shown}
     used, ratios = list_quotas(kubectl, namespaces_with_quota(tenants)), _ratios(kubectl, tenants)
-    rows = [row for row in Quotas(tenants, used.found, ratios or EQUAL).rows() if row.tenant in names]
+    rows = [row for row in Quotas(in_tree_order(tenants), used.found, ratios or EQUAL).rows() if row.tenant in names]
 
     def advice() -> str:
         return no_quotas(kubectl, shown) if shown else no_tenants(kubectl, tenants, arguments.namespace)

@@ -51,6 +51,13 @@ def tree_document(tenants: Sequence[Object], *, name: str = "", namespace: str =
     return {"items": items}
 
 
+def in_tree_order(tenants: Sequence[Object]) -> Sequence[Object]:
+    """The tenants as the tree has them, and behind them those that it has no place for."""
+    placed = [tenant for _, tenant in _lines(tenants, "", "")]
+    known = {id(each) for each in placed}
+    return [*placed, *(each for each in tenants if id(each) not in known)]
+
+
 def _lines(tenants: Sequence[Object], name: str, namespace: str) -> Iterator[tuple[str, Object]]:
     """Each tenant with what its name is indented by: tops first by namespace and name, each with what is below it."""
     ordered = sorted(tenants, key=lambda each: (each["metadata"]["namespace"], each["metadata"]["name"]))

@@ -37,7 +37,7 @@ from tenant_apiserver.kubectl_tenant.quotas import (
     render_missing_right,
     render_quota,
 )
-from tenant_apiserver.kubectl_tenant.trees import render_tree, tree_document
+from tenant_apiserver.kubectl_tenant.trees import in_tree_order, render_tree, tree_document
 
 _GOLDEN = Path(__file__).parent / "golden"
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -186,6 +186,14 @@ def test_an_output_is_as_its_golden_file(name: str, render: Callable[[], str]) -
     if os.environ.get("UPDATE_GOLDEN"):
         path.write_text(render())
     assert path.read_text() == render()
+
+
+def test_parents_are_before_their_children_also_where_a_list_has_them_behind() -> None:
+    """A list is by namespace and name; a tenant in a circle, which nobody admitted, is not lost."""
+    circle = [_tenant("a", "tenant-b", "tenant-a", ""), _tenant("b", "tenant-a", "tenant-b", "")]
+    listed = sorted([*TENANTS, *circle], key=lambda each: (each["metadata"]["namespace"], each["metadata"]["name"]))
+    names = [each["metadata"]["name"] for each in in_tree_order(listed)]
+    assert names == ["root", "alice", "dev", "test", "bob", "b", "a"]
 
 
 def test_an_output_without_rows_is_empty() -> None:
