@@ -22,8 +22,8 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A line of the table. `remedy` says what to do; a FAIL and an UNKNOWN always have one. Lines with the same `kind`
-    and message are one in the short form of the table."""
+    """A line of the table. `remedy` says what to do; a FAIL, a WARN and an UNKNOWN always have one. Lines with the same
+    `kind` and message are one in the short form of the table."""
 
     section: str
     level: Level

@@ -10,6 +10,7 @@ from registry.cluster.interface import (
     APISERVICES,
     CLUSTERROLEBINDINGS,
     CLUSTERROLES,
+    HELMRELEASES,
     NAMESPACES,
     NETWORKPOLICIES,
     ROLEBINDINGS,
@@ -60,6 +61,9 @@ _OWNERS = (
 its name and namespace go on."""
 
 
+_BY_HELMRELEASE = ("Helm release", "Flux's HelmRelease")
+
+
 class TargetObject(NamedTuple):
     """An object of the cluster, which need not exist. `namespace` is empty for cluster-scoped ones."""
 
@@ -90,6 +94,15 @@ def foreign_owner(obj: Object) -> str:
         if name not in (PART_OF, PROXY):
             return f"{title} {namespace}/{name}" if name else title
     return ""
+
+
+def owning_release(obj: Object) -> TargetObject | None:
+    """The HelmRelease of Flux that would put the object back, by its own mark or by Helm's, whose release has the name
+    of the HelmRelease unless that says otherwise."""
+    for title, namespace, name in _marks(obj["metadata"]):
+        if title in _BY_HELMRELEASE and namespace and name not in ("", PART_OF, PROXY):
+            return TargetObject(HELMRELEASES, namespace, name)
+    return None
 
 
 def _marks(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

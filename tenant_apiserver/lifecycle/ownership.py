@@ -12,7 +12,16 @@ from registry.tenant.cluster_roles import TENANT_ROLES
 from tenant_apiserver.lifecycle.facts import ClusterFacts, api_service_name
 from tenant_apiserver.lifecycle.findings import Check, Level
 from tenant_apiserver.lifecycle.installed import NAMESPACE, SERVER, OperatorStep, applied
-from tenant_apiserver.lifecycle.kinds import CRDS, PROXY, TargetObject, foreign_owner, is_ours, owner_of, target
+from tenant_apiserver.lifecycle.kinds import (
+    CRDS,
+    PROXY,
+    TargetObject,
+    foreign_owner,
+    is_ours,
+    owner_of,
+    owning_release,
+    target,
+)
 from tenant_apiserver.lifecycle.serving import leads_to_us, unreadable_check
 
 _NAMES, _CONTROLLERS = "Objects of the same names", "Controllers"
@@ -61,6 +70,10 @@ def _judge_foreign(each: TargetObject, obj: Object) -> Check:
         remedy = f"find out who has it: kubectl get {each.resource.plural} {each.name} -o yaml --show-managed-fields"
         return Check(_NAMES, Level.FAIL, str(each), f"{message}: the name is ours", remedy)
     is_role = each.resource == CLUSTERROLES and each.name in TENANT_ROLES
+    if is_role and obj.get("rules") == [to_policy_rule(rule) for rule in TENANT_ROLES[each.name]]:
+        # kube-apiserver reports a conflict only about a field that would get another value
+        why = "an apply changes nothing, as it has the same rules"
+        return Check(_NAMES, Level.OK, str(each), f"{message}: {why}")
     why = _compared(each.name, obj) if is_role else "both would be about the same writes"
     remedy = "expect kubectl to report a conflict about it; never use --force-conflicts"
     return Check(_NAMES, Level.WARN, str(each), f"{message}: it stays as it is ({why})", remedy)
@@ -71,7 +84,7 @@ def _compared(role: str, obj: Object) -> str:
         sorted(repr(to_policy_rule(rule)) for rule in rules)
         for rules in (parse_rules(obj.get("rules")), TENANT_ROLES[role])
     )
-    return "it has the same rules" if theirs == ours else "its rules differ from ours"
+    return "it has the same rules in another form" if theirs == ours else "its rules differ from ours"
 
 
 def judge_controllers(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:
@@ -129,11 +142,16 @@ def _judge_reconciled_registration(facts: ClusterFacts, step: OperatorStep) -> I
     apps = facts.found.get(TargetObject(APISERVICES, "", api_service_name(APPS)))
     if step is not OperatorStep.REPLACE or apps is None or leads_to_us(apps):
         return
-    owner = foreign_owner(apps)
-    if "/" in owner:
-        namespace, _, release = owner.rpartition(" ")[2].partition("/")
+    owner, release = foreign_owner(apps), owning_release(apps)
+    if release is not None and release in facts.unreadable:
+        yield unreadable_check(_CONTROLLERS, release, facts.unreadable[release], subject="APIServices")
+    elif release is not None and (facts.found.get(release, {}).get("spec") or {}).get("suspend"):
+        why = f"{owner} is suspended, and does not put them back"
+        yield Check(_CONTROLLERS, Level.OK, "APIServices", why)
+    elif "/" in owner:
+        namespace, _, name = owner.rpartition(" ")[2].partition("/")
         kind = "kustomization" if "Kustomization" in owner else "helmrelease"
         why = f"{owner} may put the APIServices back with its next upgrade"
-        patch = f"""kubectl patch {kind} -n {namespace} {release} --type=merge -p '{{"spec":{{"suspend":true}}}}'"""
-        remedy = f"flux suspend {kind} -n {namespace} {release}, or {patch}, until the move back"
+        patch = f"""kubectl patch {kind} -n {namespace} {name} --type=merge -p '{{"spec":{{"suspend":true}}}}'"""
+        remedy = f"flux suspend {kind} -n {namespace} {name}, or {patch}, until the move back"
         yield Check(_CONTROLLERS, Level.WARN, "APIServices", why, remedy)

@@ -26,7 +26,7 @@ from tenant_apiserver.lifecycle.installed import (
     tenants_visible,
     tenantsecrets_readable,
 )
-from tenant_apiserver.lifecycle.kinds import DEPLOYMENTS, PROXY, TargetObject, is_ours, target
+from tenant_apiserver.lifecycle.kinds import DEPLOYMENTS, PROXY, TargetObject, is_ours, owning_release, target
 from tenant_apiserver.lifecycle.own_kinds import own_kinds
 from tenant_apiserver.lifecycle.serving import leads_to_us
 from tenant_apiserver.lifecycle.versions import VERSIONED_CRDS
@@ -53,6 +53,9 @@ async def read_facts(cluster: ReadableCluster, step: OperatorStep, groups: Seque
         found = {**found, **await _settings_of_the_proxy(cluster, notes)}
         # it serves no group, and runs no controllers
         return ClusterFacts(kubernetes=kubernetes, found=found, unreadable=unreadable, notes=notes)
+    if step is OperatorStep.REPLACE:
+        releases, unreadable_releases = await read_objects(cluster, _releases_of_registrations(found))
+        found, unreadable = {**found, **releases}, {**unreadable, **unreadable_releases}
     served, silent = await _served(cluster, found)
     return ClusterFacts(
         kubernetes=kubernetes,
@@ -81,6 +84,12 @@ def _looked_for(step: OperatorStep) -> Sequence[TargetObject]:
         target("Namespace", "cozy-system"),
         target("Deployment", SERVER, "cozy-system"),
     ]
+
+
+def _releases_of_registrations(found: Mapping[TargetObject, Object]) -> Sequence[TargetObject]:
+    """The HelmReleases that would put APIServices back."""
+    api_services = (obj for where, obj in found.items() if where.resource == APISERVICES)
+    return [release for obj in api_services if (release := owning_release(obj)) is not None]
 
 
 async def read_objects(

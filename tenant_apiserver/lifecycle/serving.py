@@ -98,8 +98,10 @@ def _judge_group(facts: ClusterFacts, step: OperatorStep, group: str) -> Check:
     if leads_to_us(api_service) and has_other_port(api_service):
         message += f"; {last_mover(api_service)} has written a port that our Service does not have"
         return Check(_SERVING, Level.WARN, name, message, "suspend its owner until the move back, then: replace")
+    see_why = "" if available else f"kubectl describe apiservice {name} says why"
     if leads_to_us(api_service):
-        return Check(_SERVING, level, name, f"{message}; this is our server")
+        remedy = see_why and f"{see_why}; so does kubectl logs -n {NAMESPACE} deployment/{SERVER}"
+        return Check(_SERVING, level, name, f"{message}; this is our server", remedy)
     if group in facts.silent:
         message += "; its kinds are not known"
     if step is OperatorStep.REGISTER and group in facts.groups:
@@ -109,7 +111,8 @@ def _judge_group(facts: ClusterFacts, step: OperatorStep, group: str) -> Check:
     if is_moved(api_service):
         message += f"; it was moved to us before, and {last_mover(api_service)} has put it back"
         return Check(_SERVING, Level.WARN, name, message, "suspend its owner until the move back, then: replace")
-    return Check(_SERVING, level, name, message)
+    remedy = see_why and f"{see_why}; to know which kinds would lose their server, repeat this once it answers"
+    return Check(_SERVING, level, name, message, remedy)
 
 
 def _answers(facts: ClusterFacts, group: str, api_service: Object) -> tuple[bool, str]:
@@ -153,13 +156,15 @@ def _judge_kinds(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:
     known = [each for each in facts.groups if each != APPS or facts.definitions is not None]
     lost = {each: sorted(facts.served.get(each, frozenset()) - ours.get(each, frozenset())) for each in known}
     remedy = _leave_out(facts, [group for group, plurals in lost.items() if plurals])
+    if step is OperatorStep.SHADOW:
+        remedy = "go on, as a shadow takes it from nobody; --for=replace refuses its group"
     if len(known) < len(facts.groups):
         why = "nobody knows which kinds this version would serve, as ApplicationDefinitions cannot be listed"
         yield Check(_KINDS, Level.UNKNOWN, APPS, why, "run preflight with credentials that may list them")
     for group in known:
         for plural in lost[group]:
             message = "is served now, and not by this version: it would lose its server"
-            yield Check(_KINDS, level, f"{plural}.{group}", message, remedy if level is Level.FAIL else "")
+            yield Check(_KINDS, level, f"{plural}.{group}", message, remedy)
         yield Check(_KINDS, Level.INFO, group, f"this version would serve {counted(len(ours.get(group, ())), 'kind')}")
     yield from _judge_tenantsecrets(facts, step)
     for each in refused:
@@ -182,7 +187,8 @@ def _judge_tenantsecrets(facts: ClusterFacts, step: OperatorStep) -> Iterator[Ch
     level = Level.WARN if core is not None and leads_to_us(core) else Level.FAIL
     why = f"is served now; without {binding}, our server answers empty lists with a warning, and 503"
     remedy = (
-        f"kubectl apply --server-side -k manifests/components/{TENANTSECRETS}, by which whoever takes over the server "
-        f"reads every Secret of the cluster; or {_leave_out(facts, [CORE])}"
+        f"kubectl apply --server-side -k manifests/components/{TENANTSECRETS}, or {TENANTSECRETS}=true in the chart's "
+        "values, by which whoever takes over the server reads every Secret of the cluster; or "
+        f"{_leave_out(facts, [CORE])}"
     )
     yield Check(_KINDS, level, kind, why, remedy)

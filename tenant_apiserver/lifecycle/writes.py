@@ -13,6 +13,7 @@ from tenant_apiserver.lifecycle.facts import ClusterFacts, api_service_name
 from tenant_apiserver.lifecycle.findings import Check, Level
 from tenant_apiserver.lifecycle.installed import OperatorStep, applied
 from tenant_apiserver.lifecycle.kinds import is_ours, target
+from tenant_apiserver.lifecycle.ownership import has_our_controllers
 from tenant_apiserver.lifecycle.registration import FORMER_ANNOTATION
 from tenant_apiserver.lifecycle.serving import leads_to_us, service_of
 
@@ -64,14 +65,11 @@ def _running(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:
             continue
         if right.role.component and target("ClusterRoleBinding", right.role.name) not in facts.found:
             continue
-        where = right.place.words if right.place is not None else "any"
-        yield Check(SECTION, Level.INFO, f"the server: {resource}", f"{', '.join(verbs)}; only {where}")
-    who = (
-        "with --controllers=none, none"
-        if step is OperatorStep.REPLACE
-        else f"{TENANT_FINALIZER} on HelmReleases of Tenants"
-    )
-    yield Check(SECTION, Level.INFO, "finalizers", f"{who}; `tenant-apiserver uninstall` removes them")
+        where = f"only {right.place.words}" if right.place is not None else "any"
+        yield Check(SECTION, Level.INFO, f"the server: {resource}", f"{', '.join(verbs)}; {where}")
+    finalizers = f"{TENANT_FINALIZER} on HelmReleases of Tenants; `tenant-apiserver uninstall` removes them"
+    without = "none, with --controllers=none"
+    yield Check(SECTION, Level.INFO, "finalizers", finalizers if has_our_controllers(facts, step) else without)
 
 
 def _is_used_without_controllers(right: Right) -> bool:

@@ -16,6 +16,7 @@ from registry.cluster.interface import (
     CLUSTERROLEBINDINGS,
     CLUSTERROLES,
     CONFIGMAPS,
+    HELMRELEASES,
     NAMESPACES,
     VALIDATINGADMISSIONPOLICIES,
     ClusterResource,
@@ -56,8 +57,9 @@ PART_OF = {"app.kubernetes.io/part-of": "tenant-apiserver"}
 async def checks_of(cluster: LiveCozystack, step: OperatorStep) -> list[Check]:
     found = list(judge(await read_facts(cluster, step), step))
     assert cluster.writes == []
-    # whoever is refused is told what to do
-    assert [each for each in found if each.level is Level.FAIL and not each.remedy] == []
+    # whoever is refused or warned is told what to do
+    told = (Level.FAIL, Level.WARN, Level.UNKNOWN)
+    assert [each for each in found if each.level in told and not each.remedy] == []
     return found
 
 
@@ -239,6 +241,29 @@ async def test_whoever_upgrades_the_peer_takes_the_api_services_back() -> None:
     assert found.remedy.startswith("flux suspend helmrelease -n cozy-system cozystack-api")
 
 
+async def test_a_release_that_is_suspended_puts_nothing_back() -> None:
+    """preflight is repeated after its own advice has been followed."""
+    cluster = live_cozystack()
+    release = {"metadata": {"name": "cozystack-api", "namespace": "cozy-system"}, "spec": {"suspend": True}}
+    cluster.add(HELMRELEASES, release)
+    found = one(await checks_of(cluster, OperatorStep.REPLACE), "APIServices")
+    assert found.level is Level.OK
+    assert found.message == "Helm release cozy-system/cozystack-api is suspended, and does not put them back"
+    cluster.add(HELMRELEASES, {**release, "spec": {"suspend": False}})
+    assert one(await checks_of(cluster, OperatorStep.REPLACE), "APIServices").level is Level.WARN
+
+
+async def test_a_release_that_may_not_be_read_is_not_known() -> None:
+    cluster = live_cozystack()
+
+    async def deny(verb: str, res: ClusterResource, key: Key) -> None:
+        if res == HELMRELEASES:
+            raise StatusError(403, "Forbidden", "you may not get it")
+
+    cluster.before = deny
+    assert one(await checks_of(cluster, OperatorStep.REPLACE), "APIServices").level is Level.UNKNOWN
+
+
 async def test_whoever_has_put_an_api_service_back_is_named() -> None:
     cluster = live_cozystack()
     moved = api_service("apps.cozystack.io")
@@ -343,20 +368,41 @@ async def test_an_object_with_our_label_that_helm_owns_is_not_ours() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rules", "text"),
+    ("rules", "level", "text"),
     [
-        pytest.param([to_policy_rule(each) for each in TENANT_ROLES["cozy:tenant:view"]], "the same rules", id="same"),
         pytest.param(
-            [to_policy_rule(each) for each in TENANT_ROLES["cozy:tenant:view"]][::-1], "the same", id="sorted"
+            [to_policy_rule(each) for each in TENANT_ROLES["cozy:tenant:view"]],
+            Level.OK,
+            "an apply changes nothing, as it has the same rules",
+            id="same",
         ),
-        pytest.param([{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}], "its rules differ", id="other"),
+        pytest.param(
+            [to_policy_rule(each) for each in TENANT_ROLES["cozy:tenant:view"]][::-1],
+            Level.WARN,
+            "the same rules in another form",
+            id="sorted",
+        ),
+        pytest.param(
+            [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}], Level.WARN, "its rules differ", id="other"
+        ),
     ],
 )
-async def test_the_rules_of_a_role_of_others_are_compared(rules: list[dict[str, Any]], text: str) -> None:
+async def test_the_rules_of_a_role_of_others_are_compared(rules: list[dict[str, Any]], level: Level, text: str) -> None:
     cluster = live_cozystack()
     cluster.add(CLUSTERROLES, {"metadata": {"name": "cozy:tenant:view"}, "rules": rules})
     found = one(await checks_of(cluster, OperatorStep.REGISTER), "ClusterRole cozy:tenant:view", NAMES)
+    assert found.level is level
     assert text in found.message
+
+
+async def test_an_installation_is_applied_again_without_a_conflict() -> None:
+    """The roles of tenants' people have no label of ours, as others may use them."""
+    roles = [each for each in built("overlays/cozy-tenant-roles") if each["kind"] == "ClusterRole"]
+    cluster = live_cozystack()
+    cluster.add(CLUSTERROLES, *roles)
+    checks = await checks_of(cluster, OperatorStep.REGISTER)
+    levels = {each.subject: each.level for each in checks if each.section == NAMES}
+    assert {levels[f"ClusterRole {each['metadata']['name']}"] for each in roles} == {Level.OK}
 
 
 async def test_long_lists_are_counted_by_kind_unless_asked_for() -> None:
@@ -396,7 +442,12 @@ async def test_the_writes_are_listed_with_their_places() -> None:
     assert "tenant-apiserver-application-kinds" in one(replace, "the server: configmaps").message
     assert "tenant-apiserver-serving-cert" in one(replace, "the server: secrets").message
     assert "former-registration" in one(replace, "APIService v1alpha1.core.cozystack.io").message
-    assert "none" in one(replace, "finalizers").message
+    assert one(replace, "finalizers").message == "none, with --controllers=none"
+    register = await checks_of(live_cozystack(), OperatorStep.REGISTER)
+    assert one(register, "finalizers").message == (
+        "apps.cozystack.io/tenant on HelmReleases of Tenants; `tenant-apiserver uninstall` removes them"
+    )
+    assert one(register, "the server: grpcroutes/status.gateway.networking.k8s.io").message == "patch; any"
 
 
 async def test_the_output_is_a_table_or_json() -> None:
