@@ -168,9 +168,13 @@ class Uninstallation:
         # what cannot be read ends the command before its first write
         await self._still_running(LeaseSightings())
         deployment = (await self._read(where)).get(where)
-        if deployment is not None and deployment["spec"].get("replicas", 1) != 0:
+        replicas = 0 if deployment is None else deployment["spec"].get("replicas", 1)
+        if replicas:
             await self._writer.scale_to_zero(NAMESPACE, SERVER)
             self._say(f"Deployment {NAMESPACE}/{SERVER} is scaled to 0")
+            # an apply of the manifests would conflict with this write
+            again = f"kubectl scale -n {NAMESPACE} deployment/{SERVER} --replicas={replicas}"
+            self._say(f"  to run it again: {again}")
         deadline, seen = self._clock.now() + self._options.timeout, LeaseSightings()
         while True:
             remaining, seen = await self._still_running(seen)

@@ -304,7 +304,9 @@ async def test_a_tenant_that_is_being_deleted_is_left_to_the_operator() -> None:
 
 async def test_objects_and_managed_fields_can_be_kept() -> None:
     cluster = installed()
-    await run(cluster, keep_objects=True, keep_managed_fields=True)
+    _, said = await run(cluster, keep_objects=True, keep_managed_fields=True)
+    # an apply of the manifests would be refused, as the number of replicas is not theirs any more
+    assert "  to run it again: kubectl scale -n cozy-system deployment/tenant-apiserver --replicas=2" in said
     server = cluster.peek(DEPLOYMENTS, "cozy-system", "tenant-apiserver")
     assert server is not None
     assert server["spec"]["replicas"] == 0
