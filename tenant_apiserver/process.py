@@ -51,6 +51,7 @@ from tenant_apiserver import __version__
 from tenant_apiserver.gc_tuning import freeze_gc, trim_malloc
 from tenant_apiserver.options.command_line import CommonOptions
 from tenant_apiserver.options.settings_file import SettingsFile
+from tenant_apiserver.unsynced import unsynced_names
 from tenant_apiserver.wiring.cluster_admission import ClusterAdmission
 from tenant_apiserver.wiring.projections import ProjectionApi
 from tenant_apiserver.wiring.tenant_api import TenantApi
@@ -152,9 +153,8 @@ def add_checks(process: Process, informers: Sequence[Informer]) -> None:
     health.add("log", lambda: None)
 
     def synced() -> None:
-        missing = [informer.resource.plural for informer in informers if not informer.synced.is_set()]
-        if missing:
-            raise RuntimeError(f"informers not synced: {', '.join(missing)}")
+        if names := unsynced_names(informers):
+            raise RuntimeError(f"informers not synced: {', '.join(names)}")
 
     def cluster_reached() -> str:
         # only the first contact counts: later outages leave the server ready, as the cache still serves (WIRE-I24)

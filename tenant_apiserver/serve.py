@@ -300,7 +300,7 @@ class _Server:
     def _start_log(self) -> StartLog:
         options = self._options
         return StartLog(
-            command="serve",
+            command="serve --shadow" if options.shadow else "serve",
             address=options.bind_address,
             port=options.secure_port,
             controllers=options.controllers,

@@ -15,6 +15,7 @@ from registry.cluster.informer import Informer
 from registry.cluster.informer_factory import InformerFactory
 from tenant_apiserver import __version__
 from tenant_apiserver.process import Process
+from tenant_apiserver.unsynced import is_lacking, unsynced
 
 _logger = logging.getLogger("tenant_apiserver")
 _POLL_SECONDS = 0.1
@@ -80,9 +81,17 @@ class StartLog:
             await asyncio.sleep(poll)
 
     def _advice(self) -> str:
-        groups = {each.resource.group for each in self.informers if not each.synced.is_set()}
-        providers = sorted(_PROVIDERS[group] for group in groups if group in _PROVIDERS)
-        return f". If its kinds are missing, install {' and '.join(providers)}" if providers else ""
+        waiting = unsynced(self.informers)
+        if providers := _providers([each for each in waiting if is_lacking(each)]):
+            return f". Install {providers}"
+        providers = _providers(waiting)
+        return f". If its kinds are missing, install {providers}" if providers else ""
+
+
+def _providers(informers: Sequence[Informer]) -> str:
+    """The software to install for the kinds of these informers, as far as it is known."""
+    groups = {each.resource.group for each in informers}
+    return " and ".join(sorted(_PROVIDERS[group] for group in groups if group in _PROVIDERS))
 
 
 def object_counts(caches: Sequence[WatchCache], informers: Sequence[Informer]) -> dict[str, int]:

@@ -84,7 +84,7 @@ class Informer:
         self._list_from = "0"
         self._watch_list = True
         self._expired_in_a_row = 0
-        self._cluster_error: StatusError | None = None
+        self.cluster_error: StatusError | None = None
         self._retry = asyncio.Event()
         self.heard_at: float | None = None
         """The monotonic time at which the cluster last sent a list, an event or a bookmark, in seconds."""
@@ -108,13 +108,13 @@ class Informer:
 
     @property
     def reachable(self) -> bool:
-        """True if the last call succeeded."""
-        return self._cluster_error is None
+        """True if the last call succeeded; `cluster_error` is None then."""
+        return self.cluster_error is None
 
     @property
     def cluster_lost(self) -> bool:
         """True if the cluster did not answer the last call, or could not serve it."""
-        return self._cluster_error is not None and self._cluster_error.code >= 500
+        return self.cluster_error is not None and self.cluster_error.code >= 500
 
     @property
     def resource_version(self) -> int:
@@ -155,7 +155,7 @@ class Informer:
     async def _list_and_watch(self) -> float:
         """Lists if needed, then watches until the stream ends. Returns the seconds to wait before the next round."""
         try:
-            if self._cluster_error is not None:
+            if self.cluster_error is not None:
                 await self._probe()
             if self._rv or self._watch_list:
                 return await self._watch()
@@ -184,7 +184,7 @@ class Informer:
         if isinstance(error, MalformedStream):
             # resuming would lead to the same event again
             self._start_over()
-        if self._cluster_error is None:
+        if self.cluster_error is None:
             self._log_failure(error)
         self._set_cluster_error(error)
         return max(self._backoff.next(), float(min(error.retry_after, _LONGEST_RETRY_AFTER)))
@@ -219,10 +219,10 @@ class Informer:
         self._set_cluster_error(None)
 
     def _set_cluster_error(self, error: StatusError | None) -> None:
-        if error is None and self._cluster_error is None:
+        if error is None and self.cluster_error is None:
             return
         self.answered.set()
-        self._cluster_error = error
+        self.cluster_error = error
         for handler in (*self._handlers, *self._late_handlers):
             handler.set_cluster_error(error)
 

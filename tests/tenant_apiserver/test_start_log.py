@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import replace
 
 import pytest
 
+from apiserver.meta.resource import Key
 from apiserver.storage.watch_cache import WatchCache
 from registry.cluster.informer import Informer
 from registry.cluster.informer_factory import InformerFactory
-from registry.cluster.interface import CONFIGMAPS, HELMRELEASES, NAMESPACES
+from registry.cluster.interface import CONFIGMAPS, HELMRELEASES, NAMESPACES, ClusterResource, NotServed
 from registry.tenant.types import tenant_resource
 from tenant_apiserver import __version__
 from tenant_apiserver.process import Process, add_checks
@@ -78,6 +80,31 @@ async def test_a_start_that_takes_long_says_once_what_it_waits_for(caplog: pytes
     assert warning == (
         "not ready after 15 s: informer-sync: informers not synced: helmreleases; cluster: the cluster has not been "
         "reached yet. If its kinds are missing, install Flux's helm-controller"
+    )
+
+
+@virtual
+async def test_a_kind_that_the_cluster_lacks_is_told_as_missing_and_once(caplog: pytest.LogCaptureFixture) -> None:
+    cluster, process = FakeCluster(), Process()
+
+    async def lack(verb: str, res: ClusterResource, key: Key) -> None:
+        raise NotServed
+
+    cluster.before = lack
+    # two of one kind, as those of single ConfigMaps are
+    informers = [Informer(cluster, HELMRELEASES) for _ in range(2)]
+    add_checks(process, informers)
+    with caplog.at_level(logging.WARNING, logger="tenant_apiserver"):
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(each.run()) for each in informers]
+            starting = tasks.create_task(start_log(process, *informers).run())
+            await asyncio.sleep(20.0)
+            for each in (*running, starting):
+                each.cancel()
+    [warning] = [each.getMessage() for each in caplog.records if each.name == "tenant_apiserver"]
+    assert warning == (
+        "not ready after 15 s: informer-sync: informers not synced: helmreleases (kube-apiserver does not serve "
+        "them); cluster: the cluster has not been reached yet. Install Flux's helm-controller"
     )
 
 

@@ -178,7 +178,9 @@ def test_a_release_takes_nothing_that_another_server_has(cluster: ChartCluster) 
     assert client.get(API_SERVICE).expect(200)["spec"] == before
     assert not cluster.serves(DEPLOYMENT)
     # beside it, the values of a live Cozystack touch none of its objects
-    cluster.helm_succeeds("install", "tenant-apiserver", CHART, "--create-namespace", LIVE)
+    notes = cluster.helm_succeeds("install", "tenant-apiserver", CHART, "--create-namespace", LIVE)
+    assert "tenant-apiserver preflight --for=replace" in notes
+    assert "registration=register" not in notes
     assert client.get(API_SERVICE).expect(200)["spec"] == before
     [container] = client.get(DEPLOYMENT).expect(200)["spec"]["template"]["spec"]["containers"]
     assert "--controllers=none" in container["args"]

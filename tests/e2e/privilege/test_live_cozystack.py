@@ -156,6 +156,7 @@ def test_a_shadow_answers_as_the_peer_does_and_writes_nothing(live: LiveCluster)
         for method, path in (("POST", tenants_path(ROOT)), ("DELETE", tenants_path(ROOT, "shadowed"))):
             refused = client.request(method, path, {}, query={"dryRun": "All"})
             assert "only reads" in refused.expect(405)["message"]
+        assert f"serve --shadow listens on https://127.0.0.1:{port}, controllers: none" in shadow.log()
         _check_nobody_gets_secrets(live, client)
     finally:
         assert shadow.stop() == 0
