@@ -35,6 +35,7 @@ READ_BY_PREFLIGHT = (
     "clusterroles",
     "customresourcedefinitions",
     "deployments",
+    "helmreleases",
     "namespaces",
     "poddisruptionbudgets",
     "rolebindings",
