@@ -116,7 +116,7 @@ REASONS_OF_GATEWAYS: Mapping[str, Rule] = {
     "NoMatchingListenerHostname": Rule(
         "A namespace uses hostnames of its own domain, on the Gateway of that domain.",
         _STATUS,
-        "use a hostname below the domain of the tenant",
+        "replace each hostname that the message names with one below the domain of the tenant",
     ),
     "NoMatchingParent": Rule(
         "A route attaches to a listener that exists.",

@@ -50,7 +50,12 @@ class PluginFlag:
 
 
 FLAGS = (
-    PluginFlag(name="namespace", short="n", metavar="NAMESPACE", help="the namespace of the tenant (default: any)"),
+    PluginFlag(
+        name="namespace",
+        short="n",
+        metavar="NAMESPACE",
+        help="the namespace of the tenant, or of what is shown (default: any)",
+    ),
     PluginFlag(
         name="all-namespaces",
         short="A",

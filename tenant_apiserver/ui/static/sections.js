@@ -110,7 +110,7 @@ export function conditionsOf(tenant, actions) {
   const order = { False: 0, Unknown: 1, True: 2 };
   all.sort((/** @type {any} */ a, /** @type {any} */ b) => order[/** @type {"True"} */ (a.status)] - order[/** @type {"True"} */ (b.status)]);
   return section("Conditions", ...pageOf("conditions", all, actions, (each) => h("li", { class: "condition" },
-    h("div", { class: "line" }, h("strong", { class: `state ${statusClass(each.status)}` }, each.type), h("span", { class: "note" }, messageText(each.reason)), why(actions, "tenant", `status.conditions[${each.type}]`, each.type)),
+    h("div", { class: "line" }, h("strong", { class: `state ${statusClass(each.status)}` }, visible(each.type)), h("span", { class: "note" }, messageText(each.reason)), why(actions, "tenant", `status.conditions[${each.type}]`, each.type)),
     h("p", { class: "note" }, messageText(each.message)))));
 }
 
