@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import os
+import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -31,6 +32,13 @@ _HERE = Path(__file__).parent
 _XDIST_WORKER = "PYTEST_XDIST_WORKER"
 _FAULTS = "faults"
 PROJECT_PACKAGES = ["apiserver", "registry", "admission", "controller", "tenant_apiserver"]
+
+
+def pytest_configure() -> None:
+    """A shell without job control starts `make test &` with SIGINT ignored. Programs that tests start would inherit it,
+    and ignore the SIGINT that a test sends."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -47,10 +47,10 @@ def _needed(name: str) -> dict[Write, int]:
 
 
 def test_a_create_costs_one_write_for_each_object(kube: KubeCluster) -> None:
-    """Of three creates, because on a busy machine a status may be due before the last of its objects is there."""
+    """Of ten creates, because on a busy machine a status may be due before the last of its objects is there."""
     tenants = Tenants(kube)
     different = []
-    for _ in range(3):
+    for _ in range(10):
         name = tenants.create_with_namespace().removeprefix("tenant-")
         tenants.wait_until_settled(name)
         wait_until_quiet(kube, partial(_writes, kube, name))
