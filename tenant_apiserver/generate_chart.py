@@ -48,7 +48,7 @@ class Kustomizations:
             kubectl = Path(sys.executable).parent / "kubectl"
             command = [str(kubectl), "kustomize", str(self._manifests / directory)]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-            self._built[directory] = list(yaml.safe_load_all(done.stdout))
+            self._built[directory] = list(yaml.load_all(done.stdout, Loader=yaml.CSafeLoader))
         return self._built[directory]
 
     @cached_property
@@ -152,7 +152,7 @@ def _kept(obj: Object) -> Object:
 
 def _deployment(built: Kustomizations) -> str:
     """The Deployment of the base with slots, which values fill."""
-    obj = yaml.safe_load(dump_manifest(built.deployment))
+    obj = yaml.load(dump_manifest(built.deployment), Loader=yaml.CSafeLoader)
     pod = obj["spec"]["template"]["spec"]
     [container] = pod["containers"]
     obj["spec"]["replicas"] = "SLOT-replicas"
@@ -202,7 +202,7 @@ def _proxy(built: Kustomizations) -> str:
 
 def _other_deployment(built: Kustomizations, directory: str, replicas: str = "") -> str:
     """The Deployment of a kustomization, with the image and the nodes that the values name."""
-    obj = yaml.safe_load(dump_manifest(built.deployment_of(directory)))
+    obj = yaml.load(dump_manifest(built.deployment_of(directory)), Loader=yaml.CSafeLoader)
     pod = obj["spec"]["template"]["spec"]
     [container] = pod["containers"]
     container |= {"image": "SLOT-image", "imagePullPolicy": "SLOT-pullPolicy"}

@@ -78,7 +78,7 @@ def _lines(document: Object) -> str:
 def read_crds(directories: Sequence[Path]) -> list[Object]:
     """Reads every CRD in the YAML files below the directories."""
     files = sorted(path for directory in directories for path in directory.rglob("*.yaml"))
-    documents = [each for path in files for each in yaml.safe_load_all(path.read_text())]
+    documents = [each for path in files for each in yaml.load_all(path.read_text(), Loader=yaml.CSafeLoader)]
     return [each for each in documents if each and each.get("kind") == "CustomResourceDefinition"]
 
 

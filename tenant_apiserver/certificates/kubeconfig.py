@@ -31,7 +31,7 @@ def render(*, server: str, ca: bytes, certificate: bytes, key: bytes, user: str,
 
 def server_of(path: Path) -> str:
     """The server URL in a kubeconfig that `render` produced."""
-    document = yaml.safe_load(path.read_text())
+    document = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
     return str(document["clusters"][0]["cluster"]["server"])
 
 

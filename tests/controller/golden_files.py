@@ -19,4 +19,4 @@ def assert_golden(name: str, rendered: Any) -> None:
     text = yaml.safe_dump(drop_nulls(rendered), sort_keys=False)
     if os.environ.get("UPDATE_GOLDEN"):
         path.write_text(text)
-    assert yaml.safe_load(path.read_text()) == yaml.safe_load(text)
+    assert yaml.load(path.read_text(), Loader=yaml.CSafeLoader) == yaml.load(text, Loader=yaml.CSafeLoader)

@@ -26,7 +26,7 @@ CLUSTER_CASES = tuple(case for case in CASES if not case.rejected_by_schema)
 def manifests(kind: str) -> Mapping[str, Object]:
     """The objects of a kind in the manifests, by name."""
     files = [*sorted(DIRECTORY.glob("*.yaml")), *sorted(OPTIONAL_DIRECTORY.glob("*.yaml"))]
-    documents = [yaml.safe_load(path.read_text()) for path in files]
+    documents = [yaml.load(path.read_text(), Loader=yaml.CSafeLoader) for path in files]
     return {each["metadata"]["name"]: each for each in documents if each["kind"] == kind}
 
 

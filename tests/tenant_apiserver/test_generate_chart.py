@@ -20,7 +20,7 @@ from tests.tenant_apiserver.test_generate_manifests import ROOT, built
 
 CHART = ROOT / "chart"
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
-DEFAULTS = yaml.safe_load((CHART / "values.yaml").read_text())
+DEFAULTS = yaml.load((CHART / "values.yaml").read_text(), Loader=yaml.CSafeLoader)
 KEEP = "helm.sh/resource-policy"
 DIGEST = f"sha256:{'0' * 64}"
 SAME_OBJECTS = {
@@ -126,7 +126,7 @@ def template(folder: Path, *values: str) -> subprocess.CompletedProcess[str]:
 def rendered(folder: Path, *values: str) -> list[dict[str, Any]]:
     done = template(folder, *values)
     assert done.returncode == 0, done.stderr
-    return [each for each in yaml.safe_load_all(done.stdout) if each]
+    return [each for each in yaml.load_all(done.stdout, Loader=yaml.CSafeLoader) if each]
 
 
 def by_identity(objects: Sequence[dict[str, Any]]) -> dict[tuple[str, str, str], dict[str, Any]]:
@@ -138,7 +138,7 @@ def by_identity(objects: Sequence[dict[str, Any]]) -> dict[tuple[str, str, str],
         metadata = {key: value for key, value in metadata.items() if key != "annotations"}
         each = {**each, "metadata": {**metadata, **({"annotations": annotations} if annotations else {})}}
         if each["kind"] == "ConfigMap":
-            each["data"] = {key: yaml.safe_load(value) for key, value in each["data"].items()}
+            each["data"] = {key: yaml.load(value, Loader=yaml.CSafeLoader) for key, value in each["data"].items()}
         if each["kind"] == "Deployment":
             pod = each["spec"]["template"]["spec"]
             for owner, key in ((pod, "volumes"), (pod["containers"][0], "volumeMounts"), (pod["containers"][0], "env")):
@@ -280,7 +280,7 @@ def test_settings_of_the_proxy_have_a_name_of_their_own_so_that_a_change_restart
             for each in objects
             if each["metadata"]["name"] == "tenant-apiserver-proxy" and each["kind"] == "Deployment"
         ]
-        assert yaml.safe_load(settings["data"]["config.yaml"]) == {"namespacedKinds": [kind]}
+        assert yaml.load(settings["data"]["config.yaml"], Loader=yaml.CSafeLoader) == {"namespacedKinds": [kind]}
         used = [
             each["configMap"]["name"]
             for each in deployment["spec"]["template"]["spec"]["volumes"]

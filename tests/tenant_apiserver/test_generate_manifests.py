@@ -45,7 +45,7 @@ def built(directory: str) -> list[dict[str, Any]]:
     """The objects of a kustomization, built by the real kubectl."""
     result = subprocess.run([KUBECTL, "kustomize", ROOT / directory], capture_output=True, text=True, timeout=60)
     assert result.returncode == 0, result.stderr
-    return list(yaml.safe_load_all(result.stdout))
+    return list(yaml.load_all(result.stdout, Loader=yaml.CSafeLoader))
 
 
 def of_kind(objects: list[dict[str, Any]], kind: str, name: str = "") -> dict[str, Any]:

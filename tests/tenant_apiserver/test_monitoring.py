@@ -16,7 +16,7 @@ from tenant_apiserver import generate_dashboard
 ROOT = Path(__file__).parents[2]
 COMPONENT = ROOT / "manifests" / "components" / "monitoring"
 PAGE = (ROOT / "docs" / "monitoring.md").read_text()
-RULES = yaml.safe_load((COMPONENT / "prometheusrule.yaml").read_text())["spec"]
+RULES = yaml.load((COMPONENT / "prometheusrule.yaml").read_text(), Loader=yaml.CSafeLoader)["spec"]
 ALERTS = {each["alert"]: each for group in RULES["groups"] for each in group["rules"]}
 JOB, OTHER = 'job="tenant-apiserver",pod="a"', 'job="tenant-apiserver",pod="b"'
 DAY = 86400

@@ -23,7 +23,7 @@ def printed(file: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> list
     options = parse_command_line(["render", "platform-routes", f"--config={file}", *flags], {})
     assert isinstance(options, RenderOptions)
     assert render(options) == 0
-    return list(yaml.safe_load_all(capsys.readouterr().out))
+    return list(yaml.load_all(capsys.readouterr().out, Loader=yaml.CSafeLoader))
 
 
 def rendered(flags: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:

@@ -217,7 +217,7 @@ class World:
     def values(self, namespace: str) -> dict[str, Any]:
         """values.yaml of the Secret."""
         text = base64.b64decode(self.content(SECRETS, namespace, "cozystack-values")["data"]["values.yaml"])
-        document: dict[str, Any] = yaml.safe_load(text)
+        document: dict[str, Any] = yaml.load(text, Loader=yaml.CSafeLoader)
         return document
 
     def namespace(self, name: str) -> Object:

@@ -166,13 +166,13 @@ def test_the_rendered_secret() -> None:
     text = render_values(CLUSTER, namespace_values(observed()), INHERITED_TEXT)
 
     assert_golden("cozystack-values", render_secret("tenant-foo-bar", text))
-    assert_golden("cozystack-values-decoded", yaml.safe_load(text))
+    assert_golden("cozystack-values-decoded", yaml.load(text, Loader=yaml.CSafeLoader))
 
 
 def test_values_that_look_like_other_yaml_types_stay_strings() -> None:
     text = render_values({"gateway-enabled": "true", "n": "1"}, {"host": "1.0", "etcd": ""}, "")
 
-    assert yaml.safe_load(text) == {
+    assert yaml.load(text, Loader=yaml.CSafeLoader) == {
         "_cluster": {"gateway-enabled": "true", "n": "1"},
         "_namespace": {"host": "1.0", "etcd": ""},
     }
@@ -223,7 +223,7 @@ def test_the_same_values_in_another_yaml_format_have_the_same_digest() -> None:
 def test_unknown_keys_and_blocks_of_the_roots_own_text_are_kept() -> None:
     text = "_cluster: {bundle: x, solver: old}\n_namespace: {extra: y, host: old}\nothers: [1]\n"
 
-    rendered = yaml.safe_load(render_values({"solver": "http01"}, {"host": "example.org"}, text))
+    rendered = yaml.load(render_values({"solver": "http01"}, {"host": "example.org"}, text), Loader=yaml.CSafeLoader)
 
     assert rendered == {
         "_cluster": {"bundle": "x", "solver": "http01"},
@@ -231,7 +231,10 @@ def test_unknown_keys_and_blocks_of_the_roots_own_text_are_kept() -> None:
         "others": [1],
     }
     assert (
-        yaml.safe_load(render_values({"solver": "http01"}, {"host": "example.org"}, yaml.safe_dump(rendered)))
+        yaml.load(
+            render_values({"solver": "http01"}, {"host": "example.org"}, yaml.safe_dump(rendered)),
+            Loader=yaml.CSafeLoader,
+        )
         == rendered
     )
 

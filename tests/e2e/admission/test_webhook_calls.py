@@ -278,7 +278,7 @@ def test_a_webhook_that_calls_our_own_server_fails_in_time(cluster: E2eCluster, 
 def _own_ca(cluster: E2eCluster) -> str:
     """The CA of our server's certificate, base64-encoded."""
     if cluster.kind == "embedded":
-        kubeconfig = yaml.safe_load(cluster.admin.kubeconfig.read_text())
+        kubeconfig = yaml.load(cluster.admin.kubeconfig.read_text(), Loader=yaml.CSafeLoader)
         found: str = kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"]
         return found
     path = "/api/v1/namespaces/cozy-system/secrets/tenant-apiserver-serving-cert"

@@ -65,7 +65,7 @@ def gateway_enabled_value(cluster: E2eCluster, namespace: str) -> str | None:
     answer = cluster.client().get(f"/api/v1/namespaces/{namespace}/secrets/cozystack-values")
     if answer.status != 200:
         return None
-    values = yaml.safe_load(base64.b64decode(answer.json()["data"]["values.yaml"]))
+    values = yaml.load(base64.b64decode(answer.json()["data"]["values.yaml"]), Loader=yaml.CSafeLoader)
     found: str | None = values["_cluster"].get("gateway-enabled")
     return found
 

@@ -34,7 +34,7 @@ def test_rendered_objects_are_admitted_and_need_no_second_write(gateways: Gatewa
     """The cluster applies the validation rules and the defaults of the CRDs (R-102, GW-20)."""
     client, namespace = gateways.client, gateways.create_namespace("rendered")
     group_version, _, plural = _COLLECTIONS[file.stem.partition("-")[0]].rpartition("/")
-    rendered = yaml.safe_load(file.read_text())
+    rendered = yaml.load(file.read_text(), Loader=yaml.CSafeLoader)
     for each in rendered if isinstance(rendered, list) else [rendered]:
         desired = _without_owner(each, namespace)
         collection = f"/apis/{group_version}/namespaces/{namespace}/{plural}"

@@ -38,7 +38,9 @@ def test_kubectl_works_on_the_filtered_list(cluster: E2eCluster, tenants: Tenant
     wait_until("the namespace is visible", lambda: list_names(cluster, unique) == [granted])
     table = cluster.kubectl("get", "tenantnamespaces", as_user=unique).stdout.splitlines()
     assert [line.split()[:2] for line in table] == [["NAME", "STATUS"], [granted, "Active"]]
-    shown = yaml.safe_load(cluster.kubectl("get", "tenantnamespaces", "-o", "yaml", as_user=unique).stdout)
+    shown = yaml.load(
+        cluster.kubectl("get", "tenantnamespaces", "-o", "yaml", as_user=unique).stdout, Loader=yaml.CSafeLoader
+    )
     assert (shown["kind"], [each["metadata"]["name"] for each in shown["items"]]) == ("List", [granted])
     assert shown["items"][0]["kind"] == "TenantNamespace"
     watching = cluster.start_kubectl("get", "tenantnamespaces", "-w", "--no-headers", as_user=unique)

@@ -97,7 +97,7 @@ def test_credentials_of_a_plugin_are_renewed_while_the_page_is_open(
     token.write_text("expired")
     plugin.write_text(_PLUGIN.replace("%s)", f"{token})"))
     plugin.chmod(plugin.stat().st_mode | stat.S_IXUSR)
-    document = yaml.safe_load(cluster.admin.kubeconfig.read_text())
+    document = yaml.load(cluster.admin.kubeconfig.read_text(), Loader=yaml.CSafeLoader)
     command = {
         "apiVersion": "client.authentication.k8s.io/v1",
         "command": str(plugin),

@@ -35,7 +35,7 @@ class Replica:
 @pytest.fixture
 def replica(kube: KubeCluster, tmp_path: Path) -> Iterator[Replica]:
     relay, port = Relay(int(kube.url.rpartition(":")[2])), free_port()
-    document = yaml.safe_load(kube.account.kubeconfig.read_text())
+    document = yaml.load(kube.account.kubeconfig.read_text(), Loader=yaml.CSafeLoader)
     document["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{relay.port}"
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(document))

@@ -82,7 +82,7 @@ def former_chart(folder: Path) -> Path:
     file = chart / "templates" / "crd.yaml"
     head, _, text = file.read_text().partition("---\n")
     body, end = text.removesuffix("{{- end }}\n"), "{{- end }}\n"
-    crd = yaml.safe_load(body)
+    crd = yaml.load(body, Loader=yaml.CSafeLoader)
     [version] = crd["spec"]["versions"]
     del version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["tlsPassthroughServices"]
     version["additionalPrinterColumns"] = version["additionalPrinterColumns"][:1]

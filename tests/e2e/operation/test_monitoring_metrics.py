@@ -21,7 +21,7 @@ SUFFIXES = {"histogram": ("_bucket", "_sum", "_count"), "summary": ("_sum", "_co
 
 
 def expressions() -> Iterator[str]:
-    for group in yaml.safe_load(RULES.read_text())["spec"]["groups"]:
+    for group in yaml.load(RULES.read_text(), Loader=yaml.CSafeLoader)["spec"]["groups"]:
         yield from (each["expr"] for each in group["rules"])
     for panel in PANELS:
         yield from (expression for expression, _ in panel.queries)

@@ -30,7 +30,9 @@ def install(kube: KubeCluster, directory: Path) -> None:
     """Applies the overlay with the networks that it asks for. The Service still leads to our process, which reads the
     settings of the ConfigMap."""
     networks = [{"op": "replace", "path": "/spec", "value": {"type": "ExternalName", "externalName": "localhost"}}]
-    text = yaml.safe_load((_OVERLAY / "configmap-platform.yaml").read_text())["data"]["platform.yaml"]
+    text = yaml.load((_OVERLAY / "configmap-platform.yaml").read_text(), Loader=yaml.CSafeLoader)["data"][
+        "platform.yaml"
+    ]
     named = text.replace("[the-networks-of-pods-services-and-nodes]", "[10.244.0.0/16, 10.96.0.0/12, 192.0.2.0/24]")
     settings = [{"op": "replace", "path": "/data/platform.yaml", "value": named}]
     patches = [

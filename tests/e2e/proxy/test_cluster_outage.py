@@ -34,7 +34,7 @@ class CutProxy:
 @pytest.fixture
 def cut(cluster: E2eCluster, tmp_path: Path) -> Iterator[CutProxy]:
     relay = Relay(int(cluster.url.rpartition(":")[2]))
-    document = yaml.safe_load(cluster.identity(ACCOUNT).kubeconfig.read_text())
+    document = yaml.load(cluster.identity(ACCOUNT).kubeconfig.read_text(), Loader=yaml.CSafeLoader)
     document["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{relay.port}"
     account, config = tmp_path / "account", tmp_path / "config.yaml"
     account.write_text(yaml.safe_dump(document))

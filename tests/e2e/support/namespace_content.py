@@ -40,7 +40,7 @@ class NamespaceContent:
         if answer.status == 404:
             return {"_cluster": {}, "_namespace": {}}
         text = base64.b64decode(answer.expect(200)["data"]["values.yaml"])
-        document: dict[str, Any] = yaml.safe_load(text)
+        document: dict[str, Any] = yaml.load(text, Loader=yaml.CSafeLoader)
         return document
 
     def gateway_label(self, namespace: str) -> str:

@@ -41,7 +41,7 @@ def cluster_values(cluster: E2eCluster, namespace: str) -> dict[str, str]:
     answer = cluster.client().get(f"/api/v1/namespaces/{namespace}/secrets/cozystack-values")
     if answer.status != 200:
         return {}
-    values: dict[str, Any] = yaml.safe_load(base64.b64decode(answer.json()["data"]["values.yaml"]))
+    values: dict[str, Any] = yaml.load(base64.b64decode(answer.json()["data"]["values.yaml"]), Loader=yaml.CSafeLoader)
     found: dict[str, str] = values["_cluster"]
     return found
 

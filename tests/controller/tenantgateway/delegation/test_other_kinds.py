@@ -121,7 +121,7 @@ def test_the_example_of_a_delegated_service_is_served() -> None:
     async def main(world: World) -> None:
         add_platform(world)
         resources = {each.kind: each for each in (GRPCROUTES, GRANTS)}
-        for obj in yaml.safe_load_all((EXAMPLES / "grpc.yaml").read_text()):
+        for obj in yaml.load_all((EXAMPLES / "grpc.yaml").read_text(), Loader=yaml.CSafeLoader):
             world.cluster.add(resources[obj["kind"]], obj)
         async with world.running():
             pass

@@ -52,7 +52,7 @@ def with_token(directory: Path, user: str, *, server: str, ca: Path, token: str)
 
 def from_kubeconfig(path: Path) -> Identity:
     """The identity in a kubeconfig with one cluster and one user with inline credentials."""
-    document = yaml.safe_load(path.read_text())
+    document = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
     cluster, user = document["clusters"][0]["cluster"], document["users"][0]
     tls = tls_context(base64.b64decode(cluster["certificate-authority-data"]).decode())
     credential = user["user"]

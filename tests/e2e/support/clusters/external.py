@@ -36,7 +36,7 @@ class ExternalCluster(E2eCluster):
         self._wait_until_ready(self.client())
 
     def create_user(self, user: str, groups: tuple[str, ...]) -> Identity:
-        document = yaml.safe_load(self._kubeconfig.read_text())
+        document = yaml.load(self._kubeconfig.read_text(), Loader=yaml.CSafeLoader)
         document["users"][0]["user"] |= {"as": user, "as-groups": list(groups)}
         path = self.directory / f"user-{next(self._users)}"
         path.write_text(yaml.safe_dump(document))

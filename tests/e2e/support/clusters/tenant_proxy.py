@@ -112,7 +112,7 @@ class TenantProxy:
 
 
 def _grant_rights(cluster: E2eCluster) -> None:
-    documents = [yaml.safe_load((_OVERLAYS / f"{name}.yaml").read_text()) for name in _RIGHTS]
+    documents = [yaml.load((_OVERLAYS / f"{name}.yaml").read_text(), Loader=yaml.CSafeLoader) for name in _RIGHTS]
     for document in documents:
         if "subjects" in document:
             document["subjects"] = [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": ACCOUNT}]
