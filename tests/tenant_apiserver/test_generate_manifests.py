@@ -28,6 +28,7 @@ from tenant_apiserver.serve import API_SERVICES
 ROOT = Path(__file__).parents[2] / "manifests"
 INSTALL_PAGE = ROOT.parent / "docs" / "install.md"
 LIMITS = "tenant-apiserver-limits-"
+GENERATED = manifests.generated()
 KUBECTL = Path(sys.executable).parent / "kubectl"
 PAGE = ROOT.parent / "docs" / "security.md"
 OVERLAYS = sorted(f"overlays/{path.name}" for path in (ROOT / "overlays").iterdir())
@@ -62,9 +63,9 @@ def names_of(objects: list[dict[str, Any]], kind: str) -> set[str]:
     return {each["metadata"]["name"] for each in objects if each["kind"] == kind}
 
 
-@pytest.mark.parametrize("path", sorted(manifests.generated()))
+@pytest.mark.parametrize("path", sorted(GENERATED))
 def test_a_generated_manifest_is_up_to_date(path: str) -> None:
-    assert (ROOT / path).read_text() == manifests.generated()[path], "run make manifests"
+    assert (ROOT / path).read_text() == GENERATED[path], "run make manifests"
 
 
 def test_the_table_of_rights_on_the_page_is_up_to_date() -> None:
@@ -72,13 +73,13 @@ def test_the_table_of_rights_on_the_page_is_up_to_date() -> None:
 
 
 def test_generating_writes_every_file(tmp_path: Path) -> None:
-    for path in manifests.generated():
+    for path in GENERATED:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / "base" / "limits" / "former-policy.yaml").touch()
     page = tmp_path / "security.md"
     page.write_text(with_table(PAGE.read_text(), ()))
     assert manifests.main([str(tmp_path), str(page)]) == 0
-    assert {path: (tmp_path / path).read_text() for path in manifests.generated()} == manifests.generated()
+    assert {path: (tmp_path / path).read_text() for path in GENERATED} == GENERATED
     assert not (tmp_path / "base" / "limits" / "former-policy.yaml").exists()
     assert page.read_text() == PAGE.read_text()
 
