@@ -15,6 +15,9 @@ def _text(description: str) -> Schema:
     return {"type": "string", "description": description}
 
 
+_HIDDEN = "Objects of visible tenants that are left out, but for those of hostnames."
+
+
 def diff_resource() -> Resource:
     identity = {name: _text(f"Its {name}.") for name in ("apiVersion", "kind", "namespace", "name")}
     change: Schema = {
@@ -39,7 +42,7 @@ def diff_resource() -> Resource:
         "properties": {
             "format": {"type": "integer", "description": "The version of the answer."},
             "changes": {"type": "array", "description": "The objects that differ.", "items": change},
-            "hidden": {"type": "integer", "description": "Left out objects of visible tenants, none of hostnames."},
+            "hidden": {"type": "integer", "description": _HIDDEN},
             "truncated": {"type": "boolean", "description": "True if further tenants below were not looked at."},
             "problems": {
                 "type": "array",

@@ -209,9 +209,8 @@ def test_an_edit_sends_what_was_changed_and_tells_of_the_change_of_another(
     page.wait_for_text(".quota", "9 left of 9")
 
 
-def test_a_tenant_with_children_is_not_deleted_and_one_without_is(
-    page: Chromium, tenants: Tenants, embedded: EmbeddedCluster
-) -> None:
+def refused_deletion(page: Chromium, tenants: Tenants) -> tuple[str, str, str]:
+    """Opens the dialog that deletes a tenant with a child. Returns the tenant, its namespace and the child."""
     namespace = tenants.create_with_namespace()
     parent = namespace.removeprefix("tenant-")
     child = tenants.create(namespace)["metadata"]["name"]
@@ -219,6 +218,13 @@ def test_a_tenant_with_children_is_not_deleted_and_one_without_is(
     show(page, parent)
     page.click("tenant-panel button", "Delete")
     page.wait_for_text("dialog .callout", "the tenant has child tenants")
+    return parent, namespace, child
+
+
+def test_a_tenant_with_children_is_not_deleted_and_one_without_is(
+    page: Chromium, tenants: Tenants, embedded: EmbeddedCluster
+) -> None:
+    parent, namespace, child = refused_deletion(page, tenants)
     assert f"1 child: {child}" in page.text("dialog")
     page.write("dialog input", parent)
     assert not page.find("dialog button[type=submit]").is_enabled()
@@ -235,13 +241,7 @@ def test_a_deletion_that_was_refused_is_offered_as_soon_as_it_is_not(
     page: Chromium, tenants: Tenants, embedded: EmbeddedCluster
 ) -> None:
     """The dialog stays open while somebody deletes the child."""
-    namespace = tenants.create_with_namespace()
-    parent = namespace.removeprefix("tenant-")
-    child = tenants.create(namespace)["metadata"]["name"]
-    tenants.wait_until_settled(child, namespace)
-    show(page, parent)
-    page.click("tenant-panel button", "Delete")
-    page.wait_for_text("dialog .callout", "the tenant has child tenants")
+    parent, namespace, child = refused_deletion(page, tenants)
     page.write("dialog input", parent)
     embedded.client().request("DELETE", tenants_path(namespace, child)).expect(200)
     page.wait("the button is enabled", "document.querySelector('dialog button[type=submit]:enabled')")
