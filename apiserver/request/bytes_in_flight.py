@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from apiserver.meta.errors import TooManyRequests
+from apiserver.request.shares import Shares
 from apiserver.request.user_turns import UserTurns
 
 _MIB: Final = 1024 * 1024
@@ -23,38 +24,32 @@ UNIDENTIFIED: Final = ""
 
 
 class BytesInFlight:
-    """Bounds the bytes of request bodies that are in memory, and those of one user to a quarter of them.
+    """Bounds the bytes of request bodies that are in memory, and those of one user to a quarter of them (Shares)."""
 
-    If all are in use, a user with at most 64 KiB is still served, so that large requests of some users do not block
-    ordinary requests of others (ATTACK-19).
-    """
-
-    def __init__(self, *, total: int = _TOTAL, per_user: int = _PER_USER, always: int = _ALWAYS) -> None:
+    def __init__(
+        self,
+        *,
+        total: int = _TOTAL,
+        per_user: int = _PER_USER,
+        always: int = _ALWAYS,
+        sharer_of: Callable[[str], str] = lambda user: user,
+    ) -> None:
         self.turns = UserTurns()
-        self._limit = total
-        self._per_user = per_user
-        self._always = always
-        self._used = 0
-        self._by_user = Counter[str]()
+        self._shares = Shares(total=total, per_user=per_user, always=always, sharer_of=sharer_of)
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     def reserve(self, user: str, count: int) -> None:
         """Raises TooManyRequests, and reserves nothing, if too many bytes are in use."""
         self.check(user, count)
-        self._by_user[user] += count
-        self._used += count
+        self._shares.add(user, count)
 
     def check(self, user: str, count: int) -> None:
         """Raises TooManyRequests if `count` more bytes cannot be reserved now."""
-        of_user = self._by_user[user] + count
-        if of_user > self._per_user or (self._used + count > self._limit and of_user > self._always):
+        if not self._shares.allows(user, count):
             raise TooManyRequests("Too many bytes of requests are in progress, please try again later.")
 
     def release(self, user: str, count: int) -> None:
-        self._used -= count
-        self._by_user[user] -= count
-        if not self._by_user[user]:
-            del self._by_user[user]
+        self._shares.add(user, -count)
         for waiting in tuple(self._waiting):
             self._wake(waiting)
 

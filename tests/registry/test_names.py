@@ -129,3 +129,20 @@ def test_a_users_key_is_stored_under_a_valid_key(key: str, stored: str | None) -
 @pytest.mark.parametrize("stored", ["team", "apps.cozystack.io/x", "apps.cozystack.io-", "apps.cozystack.io-/x"])
 def test_other_keys_are_not_user_keys(stored: str) -> None:
     assert names.user_key(stored) is None
+
+
+@pytest.mark.parametrize(
+    ("user", "sharer"),
+    [
+        ("system:serviceaccount:tenant-foo:a", "system:serviceaccount:tenant-foo"),
+        ("system:serviceaccount:tenant-foo-bar-baz:b", "system:serviceaccount:tenant-foo"),
+        ("system:serviceaccount:tenant-root:c", "system:serviceaccount:tenant-root"),
+        ("system:serviceaccount:tenant-foobar:a", "system:serviceaccount:tenant-foobar"),
+        ("system:serviceaccount:cozy-system:flux", "system:serviceaccount:cozy-system:flux"),
+        ("system:serviceaccount:kube-system:tenant-x", "system:serviceaccount:kube-system:tenant-x"),
+        ("tenant-foo", "tenant-foo"),
+        ("", ""),
+    ],
+)
+def test_service_accounts_of_a_tenant_and_those_below_it_share(user: str, sharer: str) -> None:
+    assert names.sharer_of(user) == sharer

@@ -3,50 +3,53 @@ clients that do not read, and the objects that were sent to clients."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Final
 
 from apiserver.meta.errors import TooManyRequests
 from apiserver.request.bytes_in_flight import BytesInFlight, Reservation
+from apiserver.request.shares import Shares
+from registry.names import sharer_of
 
 _TOTAL: Final = 5_000
 """About 300 MiB, of the 512 MiB that the Deployment has."""
 _PER_USER: Final = 1_500
+_ALWAYS: Final = 50
 _MIB: Final = 1024 * 1024
-_WAITING, _WAITING_PER_USER = 32 * _MIB, 16 * _MIB
+_WAITING, _WAITING_PER_USER = 32 * _MIB, 10 * _MIB
 """While they are sent, these bytes are about three times as many."""
 # two texts and their place in a dictionary
 _OBJECT_BYTES: Final = 300
-_SENT_OBJECTS, _TOLD_PER_USER = 200_000 * _OBJECT_BYTES, 50_000 * _OBJECT_BYTES
+_SENT_OBJECTS, _SENT_OBJECTS_PER_USER = 200_000 * _OBJECT_BYTES, 50_000 * _OBJECT_BYTES
 
 
 class StreamSlots:
     """The streams of all watches, and those of one user."""
 
     def __init__(
-        self, *, total: int = _TOTAL, per_user: int = _PER_USER, sent_objects_per_user: int = _TOLD_PER_USER
+        self,
+        *,
+        total: int = _TOTAL,
+        per_user: int = _PER_USER,
+        always: int = _ALWAYS,
+        sent_objects_per_user: int = _SENT_OBJECTS_PER_USER,
     ) -> None:
-        self._total = total
         self._per_user = per_user
-        self._used = 0
-        self._by_user = Counter[str]()
-        self.waiting = BytesInFlight(total=_WAITING, per_user=_WAITING_PER_USER)
+        self._shares = Shares(total=total, per_user=per_user, always=always, sharer_of=sharer_of)
+        self.waiting = BytesInFlight(total=_WAITING, per_user=_WAITING_PER_USER, sharer_of=sharer_of)
         """The events that clients have not got yet."""
-        self.sent_objects = BytesInFlight(total=_SENT_OBJECTS, per_user=sent_objects_per_user)
+        self.sent_objects = BytesInFlight(total=_SENT_OBJECTS, per_user=sent_objects_per_user, sharer_of=sharer_of)
 
     def change(self, user: str, by: int) -> None:
         """Raises TooManyRequests, and takes none, if `by` more are too many."""
-        if by > 0 and self._by_user[user] + by > self._per_user:
+        used = self._shares.of(user)
+        if by > 0 and used + by > self._per_user:
             raise TooManyRequests(
-                f"the watches of this user have {self._by_user[user]} namespaces together, of at most "
-                f"{self._per_user} that the proxy merges for one user: watch fewer kinds, or single namespaces"
+                f"the watches of this user have {used} namespaces together, of at most {self._per_user} that the proxy "
+                "merges for one user: watch fewer kinds, or single namespaces"
             )
-        if by > 0 and self._used + by > self._total:
+        if by > 0 and not self._shares.allows(user, by):
             raise TooManyRequests("Too many merged watches are open, please try again later.")
-        self._used += by
-        self._by_user[user] += by
-        if not self._by_user[user]:
-            del self._by_user[user]
+        self._shares.add(user, by)
 
 
 class WatchSlots:

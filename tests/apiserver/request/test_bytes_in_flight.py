@@ -22,9 +22,9 @@ def test_a_user_has_a_share() -> None:
 
 
 def test_when_all_bytes_are_in_use_small_requests_are_still_served() -> None:
-    in_flight = BytesInFlight(total=200, per_user=100, always=10)
-    for user in ("alice", "bob"):
-        in_flight.reserve(user, 100)
+    in_flight = BytesInFlight(total=300, per_user=100, always=10)
+    for user, left in {"alice": 100, "bob": 66, "eve": 44, "frank": 30, "grace": 20, "heidi": 13}.items():
+        in_flight.reserve(user, left)
     with pytest.raises(TooManyRequests):
         in_flight.reserve("carol", 11)
     for user in ("carol", "dave"):
@@ -34,7 +34,7 @@ def test_when_all_bytes_are_in_use_small_requests_are_still_served() -> None:
 
 
 def test_a_reservation_returns_what_it_holds() -> None:
-    in_flight = BytesInFlight(total=100, per_user=100)
+    in_flight = BytesInFlight(total=300, per_user=100)
     reservation = Reservation(in_flight, "alice")
     reservation.add(40)
     reservation.add(20)
@@ -50,7 +50,7 @@ def test_a_reservation_returns_what_it_holds() -> None:
 
 
 def test_a_part_of_a_reservation_can_be_released() -> None:
-    in_flight = BytesInFlight(total=100, per_user=60, always=10)
+    in_flight = BytesInFlight(total=180, per_user=60, always=10)
     reservation = Reservation(in_flight, "alice")
     reservation.add(60)
     reservation.subtract(20)
@@ -71,7 +71,7 @@ def test_without_a_limit_nothing_is_rejected() -> None:
 
 
 async def test_bytes_can_be_waited_for_in_turn() -> None:
-    in_flight, order = BytesInFlight(total=200, per_user=100), list[str]()
+    in_flight, order = BytesInFlight(total=400, per_user=100), list[str]()
     in_flight.reserve("alice", 80)
 
     async def hold(name: str, user: str, count: int) -> None:
@@ -91,7 +91,7 @@ async def test_bytes_can_be_waited_for_in_turn() -> None:
 
 
 async def test_one_that_is_cancelled_when_its_turn_comes_wakes_the_next() -> None:
-    in_flight = BytesInFlight(total=100, per_user=100)
+    in_flight = BytesInFlight(total=300, per_user=100)
     in_flight.reserve("alice", 100)
     tasks = [asyncio.create_task(in_flight.reserve_in_turn("alice", 100)) for _ in range(2)]
     await asyncio.sleep(0)
@@ -102,11 +102,11 @@ async def test_one_that_is_cancelled_when_its_turn_comes_wakes_the_next() -> Non
 
 
 async def test_bytes_that_all_users_have_are_waited_for_by_each() -> None:
-    in_flight = BytesInFlight(total=100, per_user=100, always=0)
-    in_flight.reserve("alice", 100)
+    in_flight = BytesInFlight(total=200, per_user=100, always=0)
+    in_flight.reserve("alice", 66)
     tasks = [asyncio.create_task(in_flight.reserve_in_turn(user, 50)) for user in ("bob", "carol")]
     await asyncio.sleep(0)
-    in_flight.release("alice", 100)
+    in_flight.release("alice", 66)
     await asyncio.wait_for(asyncio.gather(*tasks), timeout=30)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -112,19 +113,31 @@ async def test_a_watch_whose_user_has_too_many_parts_ends() -> None:
 @virtual
 async def test_the_streams_of_a_user_are_limited() -> None:
     """Each is a connection to the cluster: the watches of one user with many namespaces could fill the memory."""
-    all_of_them = StreamSlots(total=7, per_user=4)
+    all_of_them = StreamSlots(total=12, per_user=4, always=0)
     first = await _begun(_Cluster(), slots=WatchSlots(all_of_them, "eve"))
     second = await _begun(_Cluster(), slots=WatchSlots(all_of_them, "eve"))
     with pytest.raises(TooManyRequests, match="the watches of this user have 4 namespaces together, of at most 4"):
         await _begun(_Cluster(), slots=WatchSlots(all_of_them, "eve"))
-    other = await _begun(_Cluster(), slots=WatchSlots(all_of_them, "alice"))
+    others = [await _begun(_Cluster(), slots=WatchSlots(all_of_them, user)) for user in ("alice", "carol")]
     with pytest.raises(TooManyRequests, match="Too many merged watches"):
         await _begun(_Cluster(), slots=WatchSlots(all_of_them, "bob"))
-    await first.close()
-    await (await _begun(_Cluster(), slots=WatchSlots(all_of_them, "eve"))).close()
-    for each in (second, other):
+    await others.pop().close()
+    await (await _begun(_Cluster(), slots=WatchSlots(all_of_them, "bob"))).close()
+    for each in (first, second, *others):
         await each.close()
     assert [await _begun(_Cluster(), slots=WatchSlots(all_of_them, user)) for user in ("eve", "alice", "bob")]
+
+
+@virtual
+async def test_service_accounts_of_one_tenant_do_not_keep_others_from_watching() -> None:
+    """A tenant can make any number of them."""
+    all_of_them = StreamSlots(total=300, per_user=100, always=2)
+    accounts = (f"system:serviceaccount:tenant-eve-{number % 3}:{number}" for number in range(51))
+    for account in itertools.islice(accounts, 50):
+        assert await _begun(_Cluster(), slots=WatchSlots(all_of_them, account))
+    with pytest.raises(TooManyRequests, match="this user have 100 namespaces"):
+        await _begun(_Cluster(), slots=WatchSlots(all_of_them, next(accounts)))
+    assert [await _begun(_Cluster(), slots=WatchSlots(all_of_them, "alice")) for _ in range(30)]
 
 
 class _Closing(_Cluster):
