@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from tenant_apiserver import __version__
 from tenant_apiserver.closed_output import quiet_end
@@ -23,10 +24,20 @@ from tenant_apiserver.options.proxy import ProxyOptions
 def main() -> None:
     """Exits with 2 for a bad option, 1 if the server cannot start or fails, 0 after a clean shutdown; with 141 if
     nobody reads what a command prints."""
+    _have_a_home()
     # --help and --version end in it
     with quiet_end():
         options = parse_command_line(sys.argv[1:], os.environ)
     raise SystemExit(_run(options))
+
+
+def _have_a_home() -> None:
+    """kubernetes_asyncio asks for the home directory when it is imported, and fails for an account that has none. Its
+    home is / then, as container runtimes have it."""
+    try:
+        Path.home()
+    except RuntimeError:
+        os.environ["HOME"] = "/"
 
 
 def _run(options: Options) -> int:

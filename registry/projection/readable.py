@@ -31,9 +31,11 @@ def warns_if_stale(feed: ClusterFeed, cache: WatchCache) -> CheckReadable:
     return check
 
 
-def readable(feed: ProjectionFeed, missing: Callable[[], str] = lambda: "", *, not_served: str = "") -> CheckReadable:
+def readable(
+    feed: ProjectionFeed, missing: Callable[[], str] = lambda: "", *, not_served: str = "", if_refused: str = ""
+) -> CheckReadable:
     """The check of a projection. `missing` names what has to be installed, if anything; `not_served` what has to be if
-    the watch ends because the cluster does not serve the kind.
+    the watch ends because the cluster does not serve the kind; `if_refused` where the server gets the right to read it.
 
     A kind that is not installed, or that the server may not read, is an empty list with a warning: after an error,
     Kubernetes would delete no namespace any more. While nothing has been read and the cluster cannot be reached, it
@@ -42,13 +44,14 @@ def readable(feed: ProjectionFeed, missing: Callable[[], str] = lambda: "", *, n
     """
     plural = feed.cache.resource.plural
     not_served = not_served or _not_served(plural)
+    refused = f"the server may not read what {plural} are made from"
 
     def check(context: RequestContext) -> None:
         error = feed.cluster_error
         if why := missing():
             context.warn(why)
         elif feed.is_refused:
-            context.warn(f"the server may not read what {plural} are made from")
+            context.warn(f"{refused}: {if_refused}" if if_refused else refused)
         elif error is not None and not feed.cache.ready:
             why = not_served if is_not_served(error) else f"what {plural} are made from cannot be read at present"
             raise errors.ServiceUnavailable(why, retry_after=1)

@@ -60,7 +60,8 @@ class ServedProjection:
         return self.storage.resource
 
 
-_SECRETS_OFF = "TenantSecrets are off: the account may not read Secrets; the component tenantsecrets gives the right"
+_SECRETS_COMPONENT = "the component tenantsecrets gives the right"
+_SECRETS_OFF = f"TenantSecrets are off: the account may not read Secrets; {_SECRETS_COMPONENT}"
 
 
 class ProjectionApi:
@@ -114,7 +115,8 @@ class ProjectionApi:
             version=self._version,
         )
         self._add(informer, feed)
-        parts = ProjectionParts(cluster=cluster, stored=SECRETS, feed=feed, conversion=conversion, check=readable(feed))
+        check = readable(feed, if_refused=_SECRETS_COMPONENT)
+        parts = ProjectionParts(cluster=cluster, stored=SECRETS, feed=feed, conversion=conversion, check=check)
         return self._written(ProjectionBackend(parts), strategy)
 
     def _security_groups(self) -> ServedProjection:
