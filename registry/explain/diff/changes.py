@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from apiserver.cooperative import iterate_cooperatively
 from apiserver.encoding.offload import json_size
@@ -12,6 +12,8 @@ from apiserver.meta.resource import Key, Object
 from registry.cluster.interface import HELMRELEASES, SECRETS, ClusterResource
 from registry.names import FINDINGS_ANNOTATION, MANAGED_FIELDS_ANNOTATION
 
+MOST_CHANGES: Final = 500
+MOST_BYTES: Final = 4 * 1024 * 1024
 _HIDDEN_METADATA = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink")
 # the managed fields and the status of a Tenant; the values of a Secret
 _HIDDEN_ANNOTATIONS = {
@@ -58,24 +60,48 @@ class Planner(Protocol):
         ...
 
 
-async def diff_status(found: PlannedChanges, visible: Sequence[bool], *, max_bytes: int) -> Object:
-    """The status of a TenantDiff. `visible` tells of each change whether the user may get its object. The shown ones
-    have at most `max_bytes` of JSON; others are left out, and the status says so."""
+@dataclass(frozen=True, slots=True)
+class ShownChange:
+    """A change, and how users see it who may get its object."""
+
+    change: PlannedChange
+    shown: Object
+
+
+async def shown_changes(changes: Sequence[PlannedChange]) -> list[ShownChange]:
+    """Those of which anything is shown."""
+    return [
+        ShownChange(change, shown)
+        async for change in iterate_cooperatively(changes)
+        if (shown := shown_change(change)) is not None
+    ]
+
+
+async def diff_status(
+    found: Sequence[tuple[ShownChange, bool]],
+    problems: Sequence[str],
+    *,
+    truncated: bool,
+    max_changes: int = MOST_CHANGES,
+    max_bytes: int = MOST_BYTES,
+) -> Object:
+    """The status of a TenantDiff. `found` has for each change whether the user may get its object. At most
+    `max_changes` are shown or counted as hidden, and the shown ones have at most `max_bytes` of JSON; others are left
+    out, and the status says so. Hidden ones that are not counted leave no trace: they take no place of others."""
     shown: list[Object] = []
-    hidden, size, truncated = 0, 0, found.truncated
-    async for change, may_get in iterate_cooperatively(zip(found.changes, visible, strict=True)):
-        each = shown_change(change)
-        if each is None:
+    hidden, size = 0, 0
+    async for each, may_get in iterate_cooperatively(found):
+        if not may_get and (each.change.resource.group, each.change.resource.kind) in _UNCOUNTED:
             continue
-        if not may_get:
-            hidden += (change.resource.group, change.resource.kind) not in _UNCOUNTED
-            continue
-        size += json_size(each)
-        if size > max_bytes:
+        size += json_size(each.shown) if may_get else 0
+        if len(shown) + hidden == max_changes or size > max_bytes:
             truncated = True
             break
-        shown.append(each)
-    return {"changes": shown, "hidden": hidden, "truncated": truncated, "problems": list(found.problems)}
+        if may_get:
+            shown.append(each.shown)
+        else:
+            hidden += 1
+    return {"changes": shown, "hidden": hidden, "truncated": truncated, "problems": list(problems)}
 
 
 def shown_change(change: PlannedChange) -> Object | None:

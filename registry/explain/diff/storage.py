@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
 from apiserver import rest
@@ -23,7 +22,7 @@ from apiserver.request.context import RequestContext, User
 from apiserver.schema.pruning_and_defaulting import metadata_type_error, object_schema, prune
 from apiserver.storage.visibility import VisibilitySource
 from registry.cluster.interface import ClusterClient, ClusterResource
-from registry.explain.diff.changes import PlannedChange, PlannedChanges, Planner, diff_status
+from registry.explain.diff.changes import PlannedChange, PlannedChanges, Planner, diff_status, shown_changes
 from registry.explain.diff.dry_run import TenantDryRun, WritableTenants
 from registry.explain.diff.types import diff_object, diff_resource
 from registry.explain.sight import Sight
@@ -31,10 +30,9 @@ from registry.names import GROUP, KIND, VERSION
 from registry.tenant.strategy import TenantStrategy
 
 _TENANT = ClusterResource(GROUP, VERSION, "tenants", KIND)
-# Reviews of the rights to get objects that run at a time, and the most objects and the size of one answer.
-_REVIEWS_AT_A_TIME = 20
-MOST_CHANGES = 500
-MOST_BYTES = 4 * 1024 * 1024
+# Reviews of the rights to get objects that run at a time. There are more than an answer has changes, because objects
+# for hostnames of hidden tenants are among them, whose number decides nothing.
+_REVIEWS_AT_A_TIME, _MOST_REVIEWS = 20, 2000
 
 
 class TenantDiffs(rest.Getter, rest.Creater):
@@ -122,11 +120,10 @@ class TenantDiffs(rest.Getter, rest.Creater):
         return tenant
 
     async def _answer(self, sight: Sight, key: Key, found: PlannedChanges) -> Object:
-        some = replace(
-            found, changes=found.changes[:MOST_CHANGES], truncated=found.truncated or len(found.changes) > MOST_CHANGES
-        )
-        visible = await _visible(sight, some.changes)
-        status = await diff_status(some, visible, max_bytes=MOST_BYTES)
+        shown = await shown_changes(found.changes)
+        visible = await _visible(sight, [each.change for each in shown[:_MOST_REVIEWS]])
+        truncated = found.truncated or len(shown) > _MOST_REVIEWS
+        status = await diff_status(list(zip(shown, visible, strict=False)), found.problems, truncated=truncated)
         return diff_object(key.namespace, key.name, status)
 
 
