@@ -24,7 +24,10 @@ UNIDENTIFIED: Final = ""
 
 
 class BytesInFlight:
-    """Bounds the bytes of request bodies that are in memory, and those of one user to a quarter of them (Shares)."""
+    """Bounds the bytes of request bodies that are in memory, and those of one user to a quarter of them (Shares).
+
+    `sharer_of` a user is who reserves: users with the same one have one share together.
+    """
 
     def __init__(
         self,
@@ -35,7 +38,8 @@ class BytesInFlight:
         sharer_of: Callable[[str], str] = lambda user: user,
     ) -> None:
         self.turns = UserTurns()
-        self._shares = Shares(total=total, per_user=per_user, always=always, sharer_of=sharer_of)
+        self.sharer_of = sharer_of
+        self._shares = Shares(total=total, per_user=per_user, always=always)
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     def reserve(self, user: str, count: int) -> None:
@@ -92,7 +96,7 @@ class Reservation:
     def __init__(self, in_flight: BytesInFlight | None = None, user: str = UNIDENTIFIED) -> None:
         """Without `in_flight` nothing is limited."""
         self._in_flight = in_flight
-        self._user = user
+        self._user = in_flight.sharer_of(user) if in_flight is not None else user
         self._bytes = 0
 
     def add(self, count: int) -> None:

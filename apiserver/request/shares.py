@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Final
 
 _PART: Final = 3
@@ -17,30 +16,25 @@ class Shares:
     ports). `always` is not refused to anyone, so that large requests do not block ordinary ones (ATTACK-19).
     """
 
-    def __init__(
-        self, *, total: int, per_user: int, always: int = 0, sharer_of: Callable[[str], str] = lambda user: user
-    ) -> None:
-        """`sharer_of` a user is who shares: users with the same one have one share together."""
+    def __init__(self, *, total: int, per_user: int, always: int = 0) -> None:
         self._total = total
         self._per_user = per_user
         self._always = always
-        self._sharer_of = sharer_of
         self._used = 0
-        self._by_sharer = Counter[str]()
+        self._by_user = Counter[str]()
 
     def of(self, user: str) -> int:
-        return self._by_sharer[self._sharer_of(user)]
+        return self._by_user[user]
 
     def allows(self, user: str, more: int) -> bool:
         """True if the user may have as many `more`."""
-        used = self.of(user)
+        used = self._by_user[user]
         left_by_others = self._total - (self._used - used)
         return used + more <= min(self._per_user, max(self._always, left_by_others // _PART))
 
     def add(self, user: str, count: int) -> None:
         """A negative `count` gives back."""
-        sharer = self._sharer_of(user)
         self._used += count
-        self._by_sharer[sharer] += count
-        if not self._by_sharer[sharer]:
-            del self._by_sharer[sharer]
+        self._by_user[user] += count
+        if not self._by_user[user]:
+            del self._by_user[user]

@@ -22,11 +22,8 @@ class SelectionPredicate:
         self._fields = fields
         self.namespace = namespace or fields.exact(NAMESPACE) or ""
         self.name = fields.exact(NAME) or ""
-
-    @property
-    def matches_everything(self) -> bool:
+        self.matches_everything = labels.empty and fields.empty
         """True if all objects of the namespace match."""
-        return self.labels.empty and self._fields.empty
 
     def range(self, resource: Resource) -> KeyRange:
         """A range of keys that contains all selected objects."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from apiserver.encoding.encoded_object import CachedObject
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Resource
 from apiserver.storage.event_history import CacheEvent, VisibilityEvent
+from apiserver.storage.fan_out import FanOut
 from apiserver.storage.selection_predicate import SelectionPredicate
 from apiserver.storage.visibility import Visibility
 
@@ -42,6 +43,8 @@ class Failure:
 
 
 WatchItem = CacheEvent | Bookmark | Failure
+TrySend = Callable[[Sequence[WatchItem]], bool]
+"""Sends the items at once. Returns False, and sends nothing, if it would have to wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,9 @@ class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
     It yields an empty batch at least every 15 seconds, so that the reader can check whether its client is connected.
     The iteration ends at the deadline, after `end`, after a Failure, and when the reader falls so far behind that the
     history has dropped its next event (WIRE-F20).
+
+    While the reader waits, and after it has called `send_with`, changes are sent without it: to wake a task for each of
+    a thousand watches takes longer than to write the event.
     """
 
     def __init__(
@@ -72,6 +78,7 @@ class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
         selection: SelectionPredicate,
         start: WatchStart,
         current_rv: Callable[[], int],
+        fan_out: FanOut,
         on_close: Callable[[CacheWatcher], None],
         bookmark_interval: float | None,
         timeout_seconds: float | None,
@@ -87,6 +94,9 @@ class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
         self._after = start.after
         self._pending: deque[WatchItem] = deque()
         self._current_rv = current_rv
+        self._fan_out = fan_out
+        self._try_send: TrySend | None = None
+        self._is_due = False
         self._on_close = on_close
         self._ended = False
         self._wake: asyncio.Future[None] | None = None
@@ -115,7 +125,35 @@ class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
         selected = self.selection.event_for_client(event, self._resource)
         if selected is not None:
             self._pending.append(selected)
+            if self._try_send is None:
+                self._notify()
+            elif self._wake is not None and not self._is_due:
+                self._is_due = True
+                self._fan_out.schedule(self)
+
+    def send_with(self, try_send: TrySend) -> None:
+        """Send with this function while the reader waits."""
+        self._try_send = try_send
+
+    def push(self) -> None:
+        """Send what is pending, by the reader if it cannot be sent at once."""
+        self._is_due = False
+        if self._wake is None or self._wake.done() or not self._pending:
+            return
+        batch = self._take()
+        if not self._is_sent(batch):
+            self._pending.extendleft(reversed(batch))
             self._notify()
+        elif self._pending:
+            self._is_due = True
+            self._fan_out.schedule(self)
+
+    def _is_sent(self, batch: Sequence[WatchItem]) -> bool:
+        try:
+            return self._try_send is not None and self._try_send(batch)
+        except Exception:
+            # the reader sends it then, and an error of this watch is none of others
+            return False
 
     def add_visibility_events(self, events: Sequence[VisibilityEvent]) -> None:
         """Queue the events of a changed visibility, and a bookmark: a watch cannot resume from the resourceVersions of
@@ -130,7 +168,7 @@ class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
     def terminate_if_behind(self, since: int) -> None:
         """End the watch if the history has dropped its next event: the client does not read, and its pending events
         must not occupy memory only for this watch."""
-        first = next((item for item in self._pending if isinstance(item, CacheEvent)), None)
+        first = _first_event(self._pending)
         if first is not None and _cache_rv_of(first) <= since and not self._ended:
             self._pending.clear()
             self.end()
@@ -246,6 +284,13 @@ class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
     def _notify(self) -> None:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
+
+
+def _first_event(items: Iterable[WatchItem]) -> CacheEvent | None:
+    for item in items:
+        if isinstance(item, CacheEvent):
+            return item
+    return None
 
 
 def _cache_rv_of(event: CacheEvent) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import cast
@@ -17,7 +17,7 @@ from apiserver.endpoints.handlers.watch_frames import FrameWriter, error_frame
 from apiserver.meta import errors
 from apiserver.request.context import RequestContext
 from apiserver.request.options import parse_watch_options
-from apiserver.storage.watcher import CacheWatcher
+from apiserver.storage.watcher import CacheWatcher, WatchItem
 
 # The time that a client has to receive the rest of a stream after the watch has ended.
 _GRACE_SECONDS = 10.0
@@ -86,7 +86,15 @@ async def _serve(stream: _Stream, changes: CacheWatcher, view: View, shutdown: a
 
 
 async def _pump(stream: _Stream, changes: CacheWatcher, view: View) -> None:
-    frames = FrameWriter(stream.response, stream.context.reservation, view)
+    frames = FrameWriter(stream.context.http, stream.response, stream.context.reservation, view)
+
+    def try_send(batch: Sequence[WatchItem]) -> bool:
+        if not frames.try_write(batch):
+            return False
+        stream.sent(len(batch))
+        return True
+
+    changes.send_with(try_send)
     async for batch in changes:
         if _is_disconnected(stream.context):
             return

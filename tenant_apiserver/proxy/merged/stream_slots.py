@@ -34,7 +34,7 @@ class StreamSlots:
         sent_objects_per_user: int = _SENT_OBJECTS_PER_USER,
     ) -> None:
         self._per_user = per_user
-        self._shares = Shares(total=total, per_user=per_user, always=always, sharer_of=sharer_of)
+        self._shares = Shares(total=total, per_user=per_user, always=always)
         self.waiting = BytesInFlight(total=_WAITING, per_user=_WAITING_PER_USER, sharer_of=sharer_of)
         """The events that clients have not got yet."""
         self.sent_objects = BytesInFlight(total=_SENT_OBJECTS, per_user=sent_objects_per_user, sharer_of=sharer_of)
@@ -57,7 +57,7 @@ class WatchSlots:
 
     def __init__(self, slots: StreamSlots, user: str) -> None:
         self._slots = slots
-        self._user = user
+        self._user = sharer_of(user)
         self._count = 0
         self.waiting = Reservation(slots.waiting, user)
         self._sent_objects = Reservation(slots.sent_objects, user)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
 from aiohttp import web
 
-from apiserver.encoding.transforms import WholeView
+from apiserver.encoding.transforms import TableView, View, WholeView
 from apiserver.endpoints.handlers import watch_frames
 from apiserver.endpoints.handlers.watch_frames import FrameWriter
 from apiserver.request.bytes_in_flight import UNLIMITED, BytesInFlight, Reservation
@@ -18,12 +19,33 @@ from apiserver.storage.watcher import Bookmark
 from tests.apiserver.storage.test_watcher import THINGS, thing
 
 
+class Connection:
+    """What is written to it has been received, but for `unsent` bytes."""
+
+    def __init__(self) -> None:
+        self.unsent = 0
+        self.closing = False
+        self.written: list[bytes] = []
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+
 class Client:
     """Receives what is written, as long as it reads."""
+
+    chunked = True
 
     def __init__(self, *, reads: bool = True) -> None:
         self.reads = asyncio.Event()
         self.pieces: list[bytes] = []
+        self.transport: Connection | None = Connection()
         if reads:
             self.reads.set()
 
@@ -35,8 +57,9 @@ class Client:
         frames = [json.loads(line) for line in b"".join(self.pieces).splitlines()]
         return [(frame["type"], frame["object"]["metadata"].get("name", "")) for frame in frames]
 
-    def writer(self, reservation: Reservation = UNLIMITED) -> FrameWriter:
-        return FrameWriter(cast(web.StreamResponse, self), reservation, WholeView(THINGS))
+    def writer(self, reservation: Reservation = UNLIMITED, view: View | None = None) -> FrameWriter:
+        request, response = cast(web.BaseRequest, self), cast(web.StreamResponse, self)
+        return FrameWriter(request, response, reservation, view or WholeView(THINGS))
 
 
 def event(name: str, size: int, *, shared: bool = False) -> CacheEvent:
@@ -88,3 +111,62 @@ async def test_a_client_that_does_not_receive_a_large_frame_gives_its_memory_bac
     with pytest.raises(TimeoutError):
         await Client(reads=False).writer(Reservation(in_flight, "alice")).write([event("a", 100_000)])
     in_flight.reserve("alice", 150_000)
+
+
+async def test_shared_frames_are_written_at_once_to_a_client_that_has_received_all_before() -> None:
+    client, chunks = Client(), Client()
+    chunks.chunked = False
+    for each in (client, chunks):
+        assert each.writer().try_write([event("a", 10, shared=True), Bookmark(7)])
+        assert each.pieces == []
+    [chunk], [plain] = (each.transport.written for each in (client, chunks) if each.transport is not None)
+    assert [json.loads(line)["type"] for line in plain.splitlines()] == ["ADDED", "BOOKMARK"]
+    assert chunk == f"{len(plain):x}\r\n".encode() + plain + b"\r\n"
+
+
+def unsent(client: Client) -> None:
+    assert client.transport is not None
+    client.transport.unsent = 1
+
+
+def closing(client: Client) -> None:
+    assert client.transport is not None
+    client.transport.closing = True
+
+
+def lost(client: Client) -> None:
+    client.transport = None
+
+
+@pytest.mark.parametrize(
+    ("prepare", "items"),
+    [
+        pytest.param(unsent, [event("a", 10, shared=True)], id="a client that has not received all before"),
+        pytest.param(closing, [event("a", 10, shared=True)], id="a connection that closes"),
+        pytest.param(lost, [event("a", 10, shared=True)], id="a connection that is lost"),
+        pytest.param(
+            lambda client: None, [event("a", 10, shared=True), event("b", 10)], id="a frame of this watch alone"
+        ),
+        pytest.param(lambda client: None, [event("a", 40_000, shared=True)], id="a large frame"),
+    ],
+)
+async def test_nothing_is_written_at_once_that_may_have_to_wait(
+    prepare: Callable[[Client], None], items: list[Any]
+) -> None:
+    client = Client()
+    connection = client.transport
+    prepare(client)
+    assert not client.writer().try_write(items)
+    assert connection is not None
+    assert connection.written == []
+
+
+async def test_a_table_has_its_columns_once_however_its_frames_are_written() -> None:
+    client = Client()
+    writer = client.writer(view=TableView(THINGS, include="None"))
+    await writer.write([event("a", 10, shared=True)])
+    assert writer.try_write([event("b", 10, shared=True)])
+    assert client.transport is not None
+    [first], [chunk] = client.pieces, client.transport.written
+    assert json.loads(first)["object"]["columnDefinitions"]
+    assert not json.loads(chunk.splitlines()[1])["object"].get("columnDefinitions")

@@ -64,6 +64,16 @@ def test_a_part_of_a_reservation_can_be_released() -> None:
     unlimited.subtract(60)
 
 
+def test_users_who_share_have_one_share_together() -> None:
+    in_flight = BytesInFlight(total=900, per_user=100, sharer_of=lambda user: user.partition(":")[0])
+    Reservation(in_flight, "eve:1").add(60)
+    other = Reservation(in_flight, "eve:2")
+    other.check(40)
+    with pytest.raises(TooManyRequests):
+        other.check(41)
+    Reservation(in_flight, "alice:1").add(100)
+
+
 def test_without_a_limit_nothing_is_rejected() -> None:
     UNLIMITED.check(10**12)
     UNLIMITED.add(10**12)

@@ -39,10 +39,3 @@ def test_a_few_are_never_refused() -> None:
             assert shares.allows(user, 1)
             shares.add(user, 1)
     assert not shares.allows("alice", 1)
-
-
-def test_users_who_share_have_one_share_together() -> None:
-    shares = Shares(total=900, per_user=100, sharer_of=lambda user: user.partition(":")[0])
-    shares.add("eve:1", 60)
-    assert shares.of("eve:2") == 60
-    assert [shares.allows("eve:2", count) for count in (40, 41)] == [True, False]

@@ -352,3 +352,91 @@ def test_an_event_ends_even_a_wait_of_zero_length(monkeypatch: pytest.MonkeyPatc
         return lines
 
     assert uvloop.run(main()) == [f"MODIFIED x@{rv}" for rv in range(11, 211)]
+
+
+class Reader:
+    """Reads a watch, whose events are sent without it while `accepts`."""
+
+    def __init__(self, changes: CacheWatcher) -> None:
+        self.accepts, self.sent, self.read = True, list[str](), list[str]()
+        self._changes = changes
+        changes.send_with(self._try_send)
+        self.task = asyncio.create_task(self._read())
+
+    def _try_send(self, items: Sequence[WatchItem]) -> bool:
+        if not self.accepts:
+            return False
+        self.sent += lines_of(items)
+        return True
+
+    async def _read(self) -> None:
+        async for batch in self._changes:
+            self.read += lines_of(batch)
+
+
+async def iterations() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_changes_are_sent_without_the_reader_while_it_waits() -> None:
+    cache = make_cache()
+    reader = Reader(await cache.watch("", WatchOptions(resource_version=10)))
+    cache.apply("ADDED", thing("early", 11))
+    await iterations()
+    assert (reader.sent, reader.read) == ([], ["ADDED early@11"])
+    cache.apply("ADDED", thing("x", 12))
+    cache.apply("MODIFIED", thing("x", 13))
+    await iterations()
+    assert reader.sent == ["ADDED x@12", "MODIFIED x@13"]
+    assert reader.read == ["ADDED early@11"]
+    reader.task.cancel()
+
+
+async def test_the_reader_sends_what_cannot_be_sent_at_once_in_order() -> None:
+    cache = make_cache()
+    changes = await cache.watch("", WatchOptions(resource_version=10))
+    reader = Reader(changes)
+    await iterations()
+    cache.apply("ADDED", thing("x", 11))
+    await iterations()
+    reader.accepts = False
+    for rv in (12, 13):
+        cache.apply("MODIFIED", thing("x", rv))
+    await iterations()
+    reader.accepts = True
+    cache.apply("MODIFIED", thing("x", 14))
+    cache.apply("MODIFIED", thing("x", 15))
+    changes.end()
+    await asyncio.wait_for(reader.task, timeout=30)
+    assert reader.sent == ["ADDED x@11"]
+    assert reader.read == [f"MODIFIED x@{rv}" for rv in (12, 13, 14, 15)]
+
+
+async def test_an_error_of_one_watch_is_left_to_its_reader() -> None:
+    cache = make_cache()
+    changes = [await cache.watch("", WatchOptions(resource_version=10)) for _ in range(2)]
+    broken, other = (Reader(each) for each in changes)
+
+    def fail(items: Sequence[WatchItem]) -> bool:
+        raise RuntimeError
+
+    changes[0].send_with(fail)
+    await iterations()
+    cache.apply("ADDED", thing("x", 11))
+    await iterations()
+    assert (broken.read, other.sent) == (["ADDED x@11"], ["ADDED x@11"])
+    for each in (broken, other):
+        each.task.cancel()
+
+
+async def test_more_events_than_a_batch_are_sent_without_the_reader() -> None:
+    cache = make_cache()
+    reader = Reader(await cache.watch("", WatchOptions(resource_version=10)))
+    await iterations()
+    for number in range(600):
+        cache.apply("ADDED", thing(f"x{number}", 11 + number))
+    await iterations()
+    assert reader.sent == [f"ADDED x{number}@{11 + number}" for number in range(600)]
+    assert reader.read == []
+    reader.task.cancel()
