@@ -26,7 +26,8 @@ UNIDENTIFIED: Final = ""
 class BytesInFlight:
     """Bounds the bytes of request bodies that are in memory, and those of one user to a quarter of them (Shares).
 
-    `sharer_of` a user is who reserves: users with the same one have one share together.
+    `sharer_of` a user is who reserves: users with the same one have one share together. Others who limit what users
+    have ask it, too.
     """
 
     def __init__(
@@ -37,8 +38,8 @@ class BytesInFlight:
         always: int = _ALWAYS,
         sharer_of: Callable[[str], str] = lambda user: user,
     ) -> None:
-        self.turns = UserTurns()
         self.sharer_of = sharer_of
+        self._turns = UserTurns()
         self._shares = Shares(total=total, per_user=per_user, always=always)
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
@@ -56,6 +57,9 @@ class BytesInFlight:
         self._shares.add(user, -count)
         for waiting in tuple(self._waiting):
             self._wake(waiting)
+
+    async def turn(self, user: str) -> None:
+        await self._turns.wait(user)
 
     async def reserve_in_turn(self, user: str, count: int) -> None:
         """As `reserve`, but waits until the bytes are free, for at most as many as a user can have."""
@@ -112,7 +116,7 @@ class Reservation:
     async def turn(self) -> None:
         """Waits for the user's turn to do work that would delay others if all requests of the user did it together."""
         if self._in_flight is not None:
-            await self._in_flight.turns.wait(self._user)
+            await self._in_flight.turn(self._user)
 
     @asynccontextmanager
     async def held(self, count: int) -> AsyncIterator[None]:

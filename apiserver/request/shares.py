@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
+from fractions import Fraction
 from typing import Final
 
-_PART: Final = 3
+_PART: Final = Fraction(1, 3)
 
 
 class Shares:
     """Counts how much each user has of `total`.
 
-    A user may have `per_user`, but at most a third of what the others leave, so that some is left for one who takes
-    less, however many others take all that they can (as the dynamic thresholds of a switch divide its memory among
-    ports). `always` is not refused to anyone, so that large requests do not block ordinary ones (ATTACK-19).
+    A user may have `per_user`, but at most a part of what the others leave, by default a third, so that some is left
+    for one who takes less, however many others take all that they can (as the dynamic thresholds of a switch divide its
+    memory among ports). `always` is not refused to anyone, so that large requests do not block ordinary ones
+    (ATTACK-19).
     """
 
-    def __init__(self, *, total: int, per_user: int, always: int = 0) -> None:
+    def __init__(self, *, total: int, per_user: int, always: int = 0, part: Fraction = _PART) -> None:
         self._total = total
         self._per_user = per_user
         self._always = always
+        self._numerator, self._denominator = part.as_integer_ratio()
         self._used = 0
         self._by_user = Counter[str]()
 
@@ -30,7 +33,8 @@ class Shares:
         """True if the user may have as many `more`."""
         used = self._by_user[user]
         left_by_others = self._total - (self._used - used)
-        return used + more <= min(self._per_user, max(self._always, left_by_others // _PART))
+        share = left_by_others * self._numerator // self._denominator
+        return used + more <= min(self._per_user, max(self._always, share))
 
     def add(self, user: str, count: int) -> None:
         """A negative `count` gives back."""

@@ -132,10 +132,11 @@ class HttpProtocol(web.RequestHandler):
 
     def identify(self, user: User) -> None:
         """Called for the user of each request. A front proxy's connection belongs to no user, and the connections of
-        cluster administrators are not limited."""
-        if user.name == self._owner or self._owner is None or user.name == ANONYMOUS.name or self.transport is None:
+        cluster administrators are not limited. Users who share bytes share connections, too."""
+        sharer = self._bounds.bytes_in_flight.sharer_of(user.name)
+        if sharer == self._owner or self._owner is None or user.name == ANONYMOUS.name or self.transport is None:
             return
-        self._owner = None if self._is_front_proxy() else _owner_of(user)
+        self._owner = None if self._is_front_proxy() or MASTERS in user.groups else sharer
         self._connections.identify(self.transport, self._owner, self._is_idle)
 
     def _is_idle(self) -> bool:

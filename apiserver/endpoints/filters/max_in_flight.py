@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from typing import Protocol
 
 from aiohttp import web
@@ -16,13 +17,14 @@ from apiserver.meta.errors import TooManyRequests
 from apiserver.metrics import Metrics
 from apiserver.request.bytes_in_flight import BytesInFlight, Reservation
 from apiserver.request.context import Handler, RequestContext, User
+from apiserver.request.shares import Shares
 
 WATCHES_PER_SLOT = 4
 
 _READS = frozenset({"get", "list", "head", "watch"})
 _PROBES = ("/healthz", "/livez", "/readyz")
-# the share of the limit that one user can use
-_USER_SHARE = 0.75
+# the share of one user, of the limit and of what others leave
+_USER_SHARE = Fraction(3, 4)
 
 
 class Connection(Protocol):
@@ -40,9 +42,9 @@ class Connection(Protocol):
 class MaxInFlight:
     """Allows `limit` requests at a time, and separately four times as many watches per user.
 
-    One user can have at most three quarters of the requests, so that no user blocks the others (ATTACK-13). Probes are
-    exempt, because a rejected probe would get a busy server restarted; so are cluster admins, who may have to repair
-    it.
+    One user can have at most three quarters of the requests that the others leave, so that neither one user nor several
+    block the others (ATTACK-13). Users who share bytes share requests and watches, too. Probes are exempt, because a
+    rejected probe would get a busy server restarted; so are cluster admins, who may have to repair it.
     """
 
     def __init__(
@@ -56,9 +58,13 @@ class MaxInFlight:
         self._bytes = bytes_in_flight
         self._connection = connection
         self._limit = limit
-        self._share = math.ceil(limit * _USER_SHARE)
+        self._shares = Shares(
+            total=limit,
+            per_user=math.ceil(limit * _USER_SHARE),
+            always=1,
+            part=_USER_SHARE,
+        )
         self._watches = Counter[str]()
-        self._users = Counter[str]()
         self._metrics = metrics
         self._current = {"readOnly": 0, "mutating": 0}
         self._gauges = {kind: metrics.inflight(kind) for kind in self._current}
@@ -78,15 +84,16 @@ class MaxInFlight:
             reservation.resize(0)
 
     async def _count_request(self, context: RequestContext, next: Handler) -> web.StreamResponse:
+        sharer = self._bytes.sharer_of(context.user.name)
         if context.info.is_long_running:
-            with self._slot(self._watches, context.user.name, self._limit * WATCHES_PER_SLOT):
+            with self._watch_slot(sharer):
                 # a watch begins with all objects: many that begin together would stall everybody else
                 await context.reservation.turn()
                 return await next(context)
         if sum(self._current.values()) >= self._limit:
             raise self._too_many_requests()
         kind = "readOnly" if context.info.verb in _READS else "mutating"
-        with self._slot(self._users, context.user.name, self._share):
+        with self._request_slot(sharer):
             self._count(kind, 1)
             try:
                 response = await next(context)
@@ -97,17 +104,28 @@ class MaxInFlight:
                 self._count(kind, -1)
 
     @contextmanager
-    def _slot(self, used: Counter[str], user: str, limit: int) -> Iterator[None]:
-        """Count one more request of `user`. Raises TooManyRequests if the user has `limit` already."""
-        if used[user] >= limit:
+    def _request_slot(self, sharer: str) -> Iterator[None]:
+        """Count one more request. Raises TooManyRequests."""
+        if not self._shares.allows(sharer, 1):
             raise self._too_many_requests()
-        used[user] += 1
+        self._shares.add(sharer, 1)
         try:
             yield
         finally:
-            used[user] -= 1
-            if not used[user]:
-                del used[user]
+            self._shares.add(sharer, -1)
+
+    @contextmanager
+    def _watch_slot(self, sharer: str) -> Iterator[None]:
+        """Count one more watch. Raises TooManyRequests."""
+        if self._watches[sharer] >= self._limit * WATCHES_PER_SLOT:
+            raise self._too_many_requests()
+        self._watches[sharer] += 1
+        try:
+            yield
+        finally:
+            self._watches[sharer] -= 1
+            if not self._watches[sharer]:
+                del self._watches[sharer]
 
     def _too_many_requests(self) -> TooManyRequests:
         self._metrics.request_dropped()

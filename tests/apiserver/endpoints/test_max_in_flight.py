@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from apiserver.endpoints.filters.max_in_flight import MaxInFlight
+from apiserver.endpoints.filters.max_in_flight import WATCHES_PER_SLOT, MaxInFlight
 from apiserver.endpoints.responsewriters import LargeResponse
 from apiserver.meta.errors import BadRequest, TooManyRequests
 from apiserver.metrics import Metrics
@@ -18,6 +18,8 @@ from apiserver.request.bytes_in_flight import BytesInFlight
 from apiserver.request.context import Handler, RequestContext, User
 from tests.apiserver.endpoints.filter_fakes import ADMIN, WATCH, Gate, application, raising
 from tests.apiserver.endpoints.request_contexts import ALICE, FakeConnection, make_context, ok
+
+_WIDGET = "/apis/example.org/v1/namespaces/ns/widgets/w"
 
 
 async def test_requests_over_the_limit_get_a_retry_after() -> None:
@@ -85,6 +87,36 @@ async def test_the_watches_of_a_user_are_limited() -> None:
     gate.open.set()
     await asyncio.gather(*running)
     assert (await inflight(make_context(target=WATCH, user=ALICE), ok)).status == 200
+
+
+async def test_several_users_cannot_use_the_whole_limit() -> None:
+    """ATTACK-13: each has at most three quarters of what the others leave."""
+    inflight, gate = max_in_flight(64, Metrics()), Gate()
+    running = list[asyncio.Task[web.StreamResponse]]()
+    for name, left in {"eve": 48, "mallory": 12}.items():
+        context = make_context(user=User(name))
+        running += [asyncio.create_task(_inflight(inflight, context, gate)) for _ in range(left)]
+        await asyncio.sleep(0)
+        with pytest.raises(TooManyRequests):
+            await inflight(context, ok)
+    assert (await inflight(make_context(user=ALICE), ok)).status == 200
+    gate.open.set()
+    await asyncio.gather(*running)
+
+
+@pytest.mark.parametrize(("target", "limit"), [(_WIDGET, 6), (WATCH, 8 * WATCHES_PER_SLOT)])
+async def test_users_who_share_have_the_requests_and_watches_of_one(target: str, limit: int) -> None:
+    """ATTACK-13: a tenant can make any number of ServiceAccounts."""
+    bytes_in_flight = BytesInFlight(sharer_of=lambda user: user.partition(":")[0])
+    inflight, gate = max_in_flight(8, Metrics(), bytes_in_flight=bytes_in_flight), Gate()
+    accounts = [make_context(target=target, user=User(f"eve:{number}")) for number in range(limit + 1)]
+    running = [asyncio.create_task(_inflight(inflight, each, gate)) for each in accounts[:-1]]
+    await gate.entered.wait()
+    with pytest.raises(TooManyRequests):
+        await inflight(accounts[-1], ok)
+    assert (await inflight(make_context(target=target, user=ALICE), ok)).status == 200
+    gate.open.set()
+    await asyncio.gather(*running)
 
 
 async def test_a_failed_request_frees_its_slot() -> None:

@@ -100,6 +100,20 @@ async def test_bytes_can_be_waited_for_in_turn() -> None:
     in_flight.reserve("alice", 100)
 
 
+async def test_users_who_share_have_their_turns_together() -> None:
+    """ServiceAccounts of a tenant would otherwise all begin in one iteration of the event loop."""
+    in_flight, begun = BytesInFlight(sharer_of=lambda user: user.partition(":")[0]), list[str]()
+
+    async def begin(user: str) -> None:
+        await Reservation(in_flight, user).turn()
+        begun.append(user)
+
+    users = [*(f"eve:{number}" for number in range(50)), "alice"]
+    await asyncio.gather(*map(begin, users))
+    assert begun.index("alice") <= 2
+    assert sorted(begun) == sorted(users)
+
+
 async def test_one_that_is_cancelled_when_its_turn_comes_wakes_the_next() -> None:
     in_flight = BytesInFlight(total=300, per_user=100)
     in_flight.reserve("alice", 100)

@@ -13,6 +13,9 @@ from aiohttp import ClientSession, ClientTimeout, TCPConnector, web
 from apiserver.authentication.peers import Peers
 from apiserver.authentication.request_header import RequestHeaderAuthenticator, RequestHeaderConfig
 from apiserver.authentication.x509 import CertificateVerifier, ClientCertificateAuthenticator, PeerCertificates
+from apiserver.request.bytes_in_flight import BytesInFlight
+from apiserver.request.context import User
+from apiserver.server.http_protocol import connection_of
 from apiserver.server.listener import (
     ConnectionLimits,
     Listener,
@@ -93,6 +96,39 @@ async def test_the_oldest_connections_without_a_request_are_closed(server_tls: t
             reader, writer = opened[index]
             writer.write(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
             assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 200")
+    for _, writer in opened:
+        writer.close()
+    await listener.close()
+
+
+async def test_users_who_share_have_the_connections_of_one(server_tls: type[ServerTls], tmp_path: Path) -> None:
+    """ATTACK-19: a tenant can make any number of ServiceAccounts, each of which could have thousands."""
+
+    async def identify(http: web.Request) -> web.StreamResponse:
+        connection_of(http).identify(User(http.headers["X-User"]))
+        return web.Response()
+
+    listener = await listen(
+        application(identify),
+        tls=server_tls(SERVING),
+        host="127.0.0.1",
+        port=0,
+        grace=2,
+        limits=ConnectionLimits(per_user=2),
+        bytes_in_flight=BytesInFlight(sharer_of=lambda user: user.partition(":")[0]),
+    )
+    opened = []
+    async with asyncio.timeout(30):
+        for user in ("eve:1", "alice", "eve:2", "eve:3"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, ssl=client_tls(tmp_path))
+            opened.append((reader, writer))
+            writer.write(f"GET / HTTP/1.1\r\nHost: h\r\nX-User: {user}\r\n\r\n".encode())
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        with suppress(OSError):
+            assert await opened[0][0].read() == b""
+        for reader, writer in opened[1:]:
+            writer.write(b"GET / HTTP/1.1\r\nHost: h\r\nX-User: alice\r\n\r\n")
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
     for _, writer in opened:
         writer.close()
     await listener.close()

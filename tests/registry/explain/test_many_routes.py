@@ -204,6 +204,29 @@ async def test_only_a_few_questions_read_routes_at_a_time() -> None:
     assert await world.explain(about) == await first
 
 
+async def test_service_accounts_of_a_tenant_have_the_places_of_one_user() -> None:
+    """A tenant can make any number of them."""
+    reading, go_on = asyncio.Event(), asyncio.Event()
+
+    async def wait(verb: str, resource: ClusterResource, key: Key) -> None:
+        if verb == "list":
+            reading.set()
+            await go_on.wait()
+
+    slots = ReadingSlots(total=2, per_user=1, seconds=0.01)
+    world = ExplainWorld(_TENANTS, [_route(0, 1, _ACCEPTED)], before=wait, slots=slots)
+    accounts = [User(f"system:serviceaccount:tenant-alice:{number}", groups=EVE.groups) for number in range(2)]
+    about = f"host/{_SHOP}"
+    first = asyncio.create_task(world.explain(about, user=accounts[0]))
+    await reading.wait()
+    with pytest.raises(TooManyRequests):
+        async with asyncio.timeout(10):
+            await world.explain(about, user=accounts[1])
+    other = asyncio.create_task(world.explain(about, user=User("bob", groups=EVE.groups)))
+    go_on.set()
+    assert await first == await other
+
+
 async def test_a_question_waits_for_its_place() -> None:
     slots, order = ReadingSlots(total=1, per_user=1, seconds=60), list[str]()
 

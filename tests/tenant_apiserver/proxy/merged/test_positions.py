@@ -109,6 +109,18 @@ def test_a_user_has_a_share_whose_own_oldest_positions_are_forgotten() -> None:
     assert positions.weight == 9 + 10
 
 
+def test_service_accounts_of_a_tenant_have_one_share() -> None:
+    """A tenant can make any number of them, which would make the proxy forget what other clients have."""
+    positions = Positions(max_weight=100, max_share=10)
+    positions.remember(BOB, "1", Position(1.0, 1, _many(8)))
+    accounts = [client_of(f"system:serviceaccount:tenant-eve:{number}", "pods") for number in range(50)]
+    for account in accounts:
+        positions.remember(account, "1", Position(1.0, 1, _many(1)))
+    assert positions.find(BOB, "1") is not None
+    assert positions.find(accounts[-1], "1") is not None
+    assert positions.find(accounts[0], "1") is None
+
+
 def test_the_share_of_a_user_is_free_again_after_others_have_pushed_it_out() -> None:
     positions = Positions(max_weight=10, max_share=6)
     for _ in range(3):
