@@ -1,4 +1,4 @@
-"""Bounds the questions that read lists of the cluster at a time, in all and for each user."""
+"""Bounds the questions that read much of the cluster at a time, in all and for each user."""
 
 from __future__ import annotations
 
@@ -21,7 +21,16 @@ class ReadingSlots:
     users with fewer places come first, and those of one user in their order: several people who ask hundreds of
     questions delay another one by a few."""
 
-    def __init__(self, *, total: int = _TOTAL, per_user: int = _PER_USER, seconds: float = _SECONDS) -> None:
+    def __init__(
+        self,
+        *,
+        total: int = _TOTAL,
+        per_user: int = _PER_USER,
+        seconds: float = _SECONDS,
+        about: str = "hostnames",
+    ) -> None:
+        """`about` is what the questions are about, for people."""
+        self._about = about
         self._total = total
         self._per_user = per_user
         self._seconds = seconds
@@ -49,7 +58,7 @@ class ReadingSlots:
         except BaseException as error:
             self._give_up(user, place)
             if isinstance(error, TimeoutError):
-                raise TooManyRequests("Too many questions about hostnames, please try again later.") from None
+                raise TooManyRequests(f"Too many questions about {self._about}, please try again later.") from None
             raise
 
     def _give(self) -> None:

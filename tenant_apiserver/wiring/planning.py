@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from apiserver.meta import errors
@@ -11,8 +10,6 @@ from controller.tenant.planning.planner import TenantPlanner
 from controller.tenantgateway.planning.planner import GatewayPlanner
 from registry.explain.diff.changes import PlannedChange, PlannedChanges, Planner
 
-# Each reads up to a thousand objects of a hundred tenants; further ones wait.
-MOST_PLANS = 2
 _NO_CONTROLLERS = (
     "this server runs without the controller of tenants, whose changes it would have to know: --controllers"
 )
@@ -24,12 +21,10 @@ class ControllersPlanner(Planner):
     def __init__(self) -> None:
         self.tenants: TenantPlanner | None = None
         self.gateways: GatewayPlanner | None = None
-        self._running = asyncio.Semaphore(MOST_PLANS)
 
     async def plan(self, key: Key, proposed: Object | None, sees: Callable[[Key], bool]) -> PlannedChanges:
         if self.tenants is None:
             raise errors.ServiceUnavailable(_NO_CONTROLLERS)
-        async with self._running:
-            found = await self.tenants.plan(key, proposed, self.gateways, sees)
+        found = await self.tenants.plan(key, proposed, self.gateways, sees)
         changes = [PlannedChange(each.resource, each.key, each.before, each.after) for each in found.writes]
         return PlannedChanges(changes, found.problems, found.truncated)

@@ -25,14 +25,17 @@ from registry.cluster.interface import ClusterClient, ClusterResource
 from registry.explain.diff.changes import PlannedChange, PlannedChanges, Planner, diff_status, shown_changes
 from registry.explain.diff.dry_run import TenantDryRun, WritableTenants
 from registry.explain.diff.types import diff_object, diff_resource
+from registry.explain.reading_slots import ReadingSlots
 from registry.explain.sight import Sight
-from registry.names import GROUP, KIND, VERSION
+from registry.names import GROUP, KIND, VERSION, sharer_of
 from registry.tenant.strategy import TenantStrategy
 
 _TENANT = ClusterResource(GROUP, VERSION, "tenants", KIND)
 # Reviews of the rights to get objects that run at a time. There are more than an answer has changes, because objects
 # for hostnames of hidden tenants are among them, whose number decides nothing.
 _REVIEWS_AT_A_TIME, _MOST_REVIEWS = 20, 2000
+# Each plan reads up to a thousand objects of a hundred tenants; further ones wait for so many seconds.
+_PLANS_AT_A_TIME, _SECONDS = 2, 20.0
 
 
 class TenantDiffs(rest.Getter, rest.Creater):
@@ -57,17 +60,20 @@ class TenantDiffs(rest.Getter, rest.Creater):
         self._authorizer = authorizer
         self._planner = planner
         self._resource = diff_resource()
+        self._slots = ReadingSlots(
+            total=_PLANS_AT_A_TIME, per_user=_PLANS_AT_A_TIME, seconds=_SECONDS, about="changes of tenants"
+        )
 
     @property
     def resource(self) -> Resource:
         return self._resource
 
     async def get(self, context: RequestContext, key: Key, *, at_least: int = 0) -> CachedObject:
-        """Raises AccessDenied, NotFound, ServiceUnavailable, and ClusterUnreachable."""
+        """Raises AccessDenied, NotFound, TooManyRequests, ServiceUnavailable, and ClusterUnreachable."""
         sight = self._sight(context.user)
         await sight.require(sight.tenant_access("get", key))
         await self._tenants.get(context, key, at_least=at_least)
-        found = await self._planner.plan(key, None, await self._sees(context.user))
+        found = await self._plan(context.user, key, None)
         return encode(self._resource, await self._answer(sight, key, found))
 
     async def create(
@@ -83,7 +89,7 @@ class TenantDiffs(rest.Getter, rest.Creater):
         sent = self._tenant_in(key, (obj.get("spec") or {}).get("tenant"))
         write = self._dry_run.create if before is None else self._dry_run.update
         proposed = await write(context, key, sent)
-        found = await self._planner.plan(key, proposed, await self._sees(context.user))
+        found = await self._plan(context.user, key, proposed)
         of_tenant = PlannedChange(_TENANT, key, before, self._strategy.shown(proposed))
         changes = PlannedChanges([of_tenant, *found.changes], found.problems, found.truncated)
         answer = await self._answer(sight, key, changes)
@@ -91,6 +97,12 @@ class TenantDiffs(rest.Getter, rest.Creater):
 
     def _sight(self, user: User) -> Sight:
         return Sight(self._cluster, self._authorizer, user)
+
+    async def _plan(self, user: User, key: Key, proposed: Object | None) -> PlannedChanges:
+        """Raises TooManyRequests while the plans of others take too long."""
+        sees = await self._sees(user)
+        async with self._slots.held(sharer_of(user.name)):
+            return await self._planner.plan(key, proposed, sees)
 
     async def _sees(self, user: User) -> Callable[[Key], bool]:
         """If lists show a Tenant to the user. Raises ServiceUnavailable while that is not known."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -15,7 +14,6 @@ from controller.tenant.planning.planner import MOST_DESCENDANTS
 from registry.cluster.interface import HELMRELEASES, LIMITRANGES, NAMESPACES, RESOURCEQUOTAS, SECRETS, ClusterResource
 from registry.explain.diff.changes import PlannedChange, PlannedChanges
 from registry.names import release_name
-from tenant_apiserver.wiring.planning import MOST_PLANS
 from tests.controller.tenant.tenant_world import World
 from tests.controller.tenantgateway.gateway_world import CERTIFICATES, GATEWAYS, HTTPROUTES
 from tests.virtual_time import virtual
@@ -221,33 +219,6 @@ async def test_the_secret_of_values_is_planned_with_its_values_which_only_the_an
     assert [each.key.namespace for each in planned.changes if each.resource == SECRETS] == ["tenant-alice"]
     assert CERTIFICATES.kind not in {kind for _, kind, _ in _names(planned)}
     assert HTTPROUTES.kind not in {kind for _, kind, _ in _names(planned)}
-
-
-@virtual
-async def test_few_plans_are_made_at_a_time() -> None:
-    """A plan of many tenants reads hundreds of objects."""
-    world = World()
-    async with world.running():
-        await world.create("alice")
-        await world.settle()
-
-        async def wait(verb: str, resource: ClusterResource, key: Key) -> None:
-            if verb == "get":
-                await asyncio.sleep(1)
-
-        world.cluster.before = wait
-        clock = asyncio.get_running_loop().time
-
-        async def seconds(plans: int) -> float:
-            start = clock()
-            proposed = _proposed("alice", "tenant-root", {"host": "a.example"})
-            await asyncio.gather(*(_plan(world, ALICE, proposed) for _ in range(plans)))
-            return clock() - start
-
-        one = await seconds(1)
-        assert one > 0
-        assert await seconds(2 * MOST_PLANS) == pytest.approx(2 * one)
-        world.cluster.before = None
 
 
 @virtual
