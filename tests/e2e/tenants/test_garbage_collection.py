@@ -22,7 +22,7 @@ PARTIAL = (
 )
 PARTIAL_LIST = PARTIAL.replace("as=PartialObjectMetadata;", "as=PartialObjectMetadataList;")
 NAMESPACES = 100
-SECONDS = 150.0
+SECONDS = 400.0
 FINALIZER = "example.org/held"
 
 

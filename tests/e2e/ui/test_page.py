@@ -85,9 +85,12 @@ def test_a_change_while_a_tenant_is_read_is_read_soon(
     name = tenants.create()["metadata"]["name"]
     tenants.wait_until_settled(name)
     show(page, name)
+    # the read ends before the change is due, however slow the machine is
     page.run(
         "window.delays = []; const later = window.setTimeout, panel = document.querySelector('tenant-panel');"
-        "window.setTimeout = (what, delay) => { delays.push(delay); return later(what, delay); };"
+        "const isFirst = (delay) => delay === 700 && delays.filter((each) => each === 700).length === 1;"
+        "window.setTimeout = (what, delay) => "
+        "  { delays.push(delay); return later(what, isFirst(delay) ? 100_000 : delay); };"
         f"panel.clear(); panel.show('{ROOT}/{name}'); panel.update();"
     )
     page.wait("it has been read", "window.delays.includes(10_000)")

@@ -124,8 +124,13 @@ class EveryRight:
             self._wait(f"the conflict of {plural} is reported", lost)
         self._fill_the_gateway(owner)
         self._delegate_and_withdraw(owner, "httproutes")
+        of_http01 = set(gateways.names("certificates", owner))
         gateways.patch("tenantgateways", owner, "cozystack", {"spec": DNS01})
-        self._wait("there is a certificate", lambda: gateways.names("certificates", owner))
+        # the others would be deleted while they are edited
+        self._wait("DNS-01 has a certificate", lambda: set(gateways.names("certificates", owner)) - of_http01)
+        self._wait(
+            "those of HTTP-01 are gone", lambda: not of_http01.intersection(gateways.names("certificates", owner))
+        )
         for plural, changed in (
             ("issuers", {"spec": {"acme": {"email": "x@example.org"}}}),
             ("certificates", {"spec": {"dnsNames": ["x.example.org"]}}),
