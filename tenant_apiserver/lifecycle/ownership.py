@@ -15,11 +15,11 @@ from tenant_apiserver.lifecycle.installed import NAMESPACE, SERVER, OperatorStep
 from tenant_apiserver.lifecycle.kinds import (
     CRDS,
     PROXY,
+    Applier,
     TargetObject,
     foreign_owner,
     is_ours,
     owner_of,
-    owning_release,
     target,
 )
 from tenant_apiserver.lifecycle.serving import leads_to_us, unreadable_check
@@ -28,6 +28,7 @@ _NAMES, _CONTROLLERS = "Objects of the same names", "Controllers"
 _PEER_CONTROLLER = "cozystack-controller"
 _SHARED = (NAMESPACES, CRDS)
 """Kinds that an installation shares with whoever has them already, and never deletes."""
+_NO_HELMRELEASE = "no HelmRelease to suspend: run no helm upgrade or rollback of it until the move back"
 
 
 def judge_names(facts: ClusterFacts, step: OperatorStep) -> Iterator[Check]:
@@ -142,16 +143,23 @@ def _judge_reconciled_registration(facts: ClusterFacts, step: OperatorStep) -> I
     apps = facts.found.get(TargetObject(APISERVICES, "", api_service_name(APPS)))
     if step is not OperatorStep.REPLACE or apps is None or leads_to_us(apps):
         return
-    owner, release = foreign_owner(apps), owning_release(apps)
+    owner = foreign_owner(apps)
+    if owner is None or not owner.name:
+        return
+    release = owner.release
     if release is not None and release in facts.unreadable:
         yield unreadable_check(_CONTROLLERS, release, facts.unreadable[release], subject="APIServices")
     elif release is not None and (facts.found.get(release, {}).get("spec") or {}).get("suspend"):
-        why = f"{owner} is suspended, and does not put them back"
-        yield Check(_CONTROLLERS, Level.OK, "APIServices", why)
-    elif "/" in owner:
-        namespace, _, name = owner.rpartition(" ")[2].partition("/")
-        kind = "kustomization" if "Kustomization" in owner else "helmrelease"
+        yield Check(_CONTROLLERS, Level.OK, "APIServices", f"{owner} is suspended, and does not put them back")
+    else:
         why = f"{owner} may put the APIServices back with its next upgrade"
-        patch = f"""kubectl patch {kind} -n {namespace} {name} --type=merge -p '{{"spec":{{"suspend":true}}}}'"""
-        remedy = f"flux suspend {kind} -n {namespace} {name}, or {patch}, until the move back"
+        is_missing = release is not None and release not in facts.found
+        remedy = _NO_HELMRELEASE if is_missing else _suspension(owner)
         yield Check(_CONTROLLERS, Level.WARN, "APIServices", why, remedy)
+
+
+def _suspension(owner: Applier) -> str:
+    kind = owner.flux_kind.lower()
+    where = f"{kind} -n {owner.namespace} {owner.name}"
+    patch = f"""kubectl patch {where} --type=merge -p '{{"spec":{{"suspend":true}}}}'"""
+    return f"flux suspend {where}, or {patch}, until the move back"

@@ -26,7 +26,7 @@ from tenant_apiserver.lifecycle.installed import (
     tenants_visible,
     tenantsecrets_readable,
 )
-from tenant_apiserver.lifecycle.kinds import DEPLOYMENTS, PROXY, TargetObject, is_ours, owning_release, target
+from tenant_apiserver.lifecycle.kinds import DEPLOYMENTS, PROXY, TargetObject, foreign_owner, is_ours, target
 from tenant_apiserver.lifecycle.own_kinds import own_kinds
 from tenant_apiserver.lifecycle.serving import leads_to_us
 from tenant_apiserver.lifecycle.versions import VERSIONED_CRDS
@@ -88,8 +88,8 @@ def _looked_for(step: OperatorStep) -> Sequence[TargetObject]:
 
 def _releases_of_registrations(found: Mapping[TargetObject, Object]) -> Sequence[TargetObject]:
     """The HelmReleases that would put APIServices back."""
-    api_services = (obj for where, obj in found.items() if where.resource == APISERVICES)
-    return [release for obj in api_services if (release := owning_release(obj)) is not None]
+    owners = (foreign_owner(obj) for where, obj in found.items() if where.resource == APISERVICES)
+    return [owner.release for owner in owners if owner is not None and owner.release is not None]
 
 
 async def read_objects(

@@ -39,6 +39,7 @@ from tenant_apiserver.lifecycle.reader import read_facts
 from tenant_apiserver.lifecycle.registration import OurServer, moved_to_us
 from tenant_apiserver.serve import API_SERVICES
 from tests.tenant_apiserver.lifecycle.live_cozystack import (
+    HELM,
     LiveCozystack,
     api_service,
     crd,
@@ -236,9 +237,62 @@ async def test_after_the_move_preflight_finds_our_server() -> None:
 
 
 async def test_whoever_upgrades_the_peer_takes_the_api_services_back() -> None:
+    cluster = live_cozystack()
+    cluster.add(HELMRELEASES, {"metadata": {"name": "cozystack-api", "namespace": "cozy-system"}, "spec": {}})
+    found = one(await checks_of(cluster, OperatorStep.REPLACE), "APIServices")
+    assert found.level is Level.WARN
+    assert found.remedy.startswith("flux suspend helmrelease -n cozy-system cozystack-api, or kubectl patch")
+
+
+async def test_a_release_that_flux_does_not_know_cannot_be_suspended() -> None:
+    """Somebody has run `helm install`."""
     found = one(await checks_of(live_cozystack(), OperatorStep.REPLACE), "APIServices")
     assert found.level is Level.WARN
-    assert found.remedy.startswith("flux suspend helmrelease -n cozy-system cozystack-api")
+    assert found.message.startswith("Helm release cozy-system/cozystack-api may put")
+    assert found.remedy == "no HelmRelease to suspend: run no helm upgrade or rollback of it until the move back"
+
+
+@pytest.mark.parametrize("suspended", [True, False])
+async def test_a_helmrelease_is_found_whatever_the_name_of_its_release(suspended: bool) -> None:
+    """With a target namespace, Flux gives the release of Helm another name than the HelmRelease has. All that it
+    applies has the marks of both: https://fluxcd.io/flux/components/helm/helmreleases/#release-name."""
+    cluster = live_cozystack()
+    moved = api_service("apps.cozystack.io")
+    moved["metadata"]["annotations"] |= {**HELM, "meta.helm.sh/release-name": "cozy-system-api"}
+    moved["metadata"]["labels"] = {
+        "helm.toolkit.fluxcd.io/name": "api",
+        "helm.toolkit.fluxcd.io/namespace": "cozy-fluxcd",
+    }
+    cluster.add(APISERVICES, moved)
+    release = {"metadata": {"name": "api", "namespace": "cozy-fluxcd"}, "spec": {"suspend": suspended}}
+    cluster.add(HELMRELEASES, release)
+    found = one(await checks_of(cluster, OperatorStep.REPLACE), "APIServices")
+    assert found.level is (Level.OK if suspended else Level.WARN)
+    assert found.message.startswith("Flux's HelmRelease cozy-fluxcd/api ")
+    assert suspended or found.remedy.startswith("flux suspend helmrelease -n cozy-fluxcd api, or kubectl patch")
+
+
+async def test_an_annotation_of_flux_that_names_nobody_hides_no_release() -> None:
+    cluster = live_cozystack()
+    moved = api_service("apps.cozystack.io")
+    moved["metadata"]["annotations"] |= {"helm.toolkit.fluxcd.io/driftDetection": "disabled"}
+    cluster.add(APISERVICES, moved)
+    found = one(await checks_of(cluster, OperatorStep.REPLACE), "APIServices")
+    assert found.message.startswith("Helm release cozy-system/cozystack-api may put")
+
+
+async def test_a_kustomization_that_applies_the_api_services_is_to_be_suspended() -> None:
+    cluster = live_cozystack()
+    moved = api_service("apps.cozystack.io")
+    moved["metadata"]["annotations"] = {}
+    moved["metadata"]["labels"] = {
+        "kustomize.toolkit.fluxcd.io/name": "api",
+        "kustomize.toolkit.fluxcd.io/namespace": "cozy-fluxcd",
+    }
+    cluster.add(APISERVICES, moved)
+    found = one(await checks_of(cluster, OperatorStep.REPLACE), "APIServices")
+    assert found.level is Level.WARN
+    assert found.remedy.startswith("flux suspend kustomization -n cozy-fluxcd api, or kubectl patch kustomization ")
 
 
 async def test_a_release_that_is_suspended_puts_nothing_back() -> None:
