@@ -86,16 +86,20 @@ def age_cell(created: int, now: float) -> bytes:
 def unchanged_until(objects: Iterable[CachedObject], now: float) -> float:
     """Returns the time at which the first age in the rows of `objects` changes, in seconds since the epoch; infinity if
     there are no ages."""
-    ages = (part for obj in objects for part in obj.cells if isinstance(part, int))
-    return min((_age_unchanged_until(created, int(now)) for created in ages), default=inf)
+    soonest, second = inf, int(now)
+    for created in {part for obj in objects for part in obj.cells if isinstance(part, int)}:
+        soonest = min(soonest, _age_unchanged_until(created, second))
+        if soonest <= second + 1:
+            break
+    return soonest
 
 
 def _age_unchanged_until(created: int, now: int) -> float:
-    if not created:
-        return inf
     seconds = now - created
-    step = next(step for below, step in _STEPS if seconds < below)
-    return created + (seconds // step + 1) * step
+    for below, step in _STEPS:
+        if created and seconds < below:
+            return created + (seconds // step + 1) * step
+    return inf
 
 
 def human_duration(seconds: int) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
+from isal import isal_zlib
 
 from apiserver.encoding.encoded_object import CachedObject, encode, to_json
 from apiserver.encoding.gzip_blocks import LEVEL, gzip_list
@@ -197,7 +197,7 @@ async def _rewritten(pieces: Iterable[bytes], rewrite: Callable[[bytes], bytes])
 
 
 async def _compressed(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
+    compressor = isal_zlib.compressobj(LEVEL, isal_zlib.DEFLATED, _GZIP_WINDOW)
     async for piece in stream:
         if compressed := await asyncio.to_thread(compressor.compress, piece):
             yield compressed

@@ -142,9 +142,3 @@ def test_blocks_keep_the_order_and_are_neither_large_nor_empty(leading: list[boo
     assert [obj for block in found for obj in block] == items
     assert all(0 < len(block) <= gzip_blocks._MAX_OBJECTS for block in found)
     assert all(not obj.starts_block for block in found for obj in block[1:])
-
-
-@given(st.binary(max_size=100), st.binary(max_size=100))
-def test_the_crc_of_a_whole_is_combined_from_those_of_its_parts(first: bytes, second: bytes) -> None:
-    combined = gzip_blocks._multiply(gzip_blocks._crc_shift(len(second)), zlib.crc32(first)) ^ zlib.crc32(second)
-    assert combined == zlib.crc32(first + second)
