@@ -74,7 +74,8 @@ RELEASE_NAME_ANNOTATION = "meta.helm.sh/release-name"
 RELEASE_NAMESPACE_ANNOTATION = "meta.helm.sh/release-namespace"
 
 _NAME = re.compile(r"[a-z][a-z0-9]*")
-_TENANT_ACCOUNT = re.compile(r"system:serviceaccount:tenant-[^-:]+")
+_TENANT_ACCOUNTS = "system:serviceaccount:tenant-"
+_TENANT_ACCOUNT = re.compile(f"{_TENANT_ACCOUNTS}[^-:]+")
 """Up to the first child of the root in a namespace's name: no tenant has a dash in its own."""
 _NAME_RULE = (
     "tenant names must start with a lowercase letter and contain only lowercase letters and digits; "
@@ -107,8 +108,9 @@ def release_name(name: str) -> str:
 def sharer_of(user: str) -> str:
     """The name under which the resources of a process are shared out to a user. ServiceAccounts of a tenant and of all
     tenants below a child of the root share: their tenant can make any number of them (ATTACK-19)."""
-    found = _TENANT_ACCOUNT.match(user)
-    return found[0] if found else user
+    if user.startswith(_TENANT_ACCOUNTS) and (found := _TENANT_ACCOUNT.match(user)):
+        return found[0]
+    return user
 
 
 def tenant_name(release: str) -> str | None:

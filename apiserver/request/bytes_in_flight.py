@@ -95,18 +95,18 @@ class BytesInFlight:
 class Reservation:
     """The bytes that one request, or one connection, has reserved."""
 
-    __slots__ = ("_bytes", "_in_flight", "_user")
+    __slots__ = ("_bytes", "_in_flight", "sharer")
 
     def __init__(self, in_flight: BytesInFlight | None = None, user: str = UNIDENTIFIED) -> None:
         """Without `in_flight` nothing is limited."""
         self._in_flight = in_flight
-        self._user = in_flight.sharer_of(user) if in_flight is not None else user
+        self.sharer = in_flight.sharer_of(user) if in_flight is not None else user
         self._bytes = 0
 
     def add(self, count: int) -> None:
         """Raises TooManyRequests."""
         if self._in_flight is not None:
-            self._in_flight.reserve(self._user, count)
+            self._in_flight.reserve(self.sharer, count)
             self._bytes += count
 
     def subtract(self, count: int) -> None:
@@ -116,7 +116,7 @@ class Reservation:
     async def turn(self) -> None:
         """Waits for the user's turn to do work that would delay others if all requests of the user did it together."""
         if self._in_flight is not None:
-            await self._in_flight.turn(self._user)
+            await self._in_flight.turn(self.sharer)
 
     @asynccontextmanager
     async def held(self, count: int) -> AsyncIterator[None]:
@@ -124,23 +124,23 @@ class Reservation:
         if self._in_flight is None:
             yield
             return
-        await self._in_flight.reserve_in_turn(self._user, count)
+        await self._in_flight.reserve_in_turn(self.sharer, count)
         try:
             yield
         finally:
-            self._in_flight.release(self._user, count)
+            self._in_flight.release(self.sharer, count)
 
     def check(self, count: int) -> None:
         """Raises TooManyRequests if `count` more bytes cannot be reserved now."""
         if self._in_flight is not None:
-            self._in_flight.check(self._user, count)
+            self._in_flight.check(self.sharer, count)
 
     def resize(self, count: int) -> None:
         """Reserve `count` bytes in total. Raises TooManyRequests, and changes nothing, for more than is free."""
         if count > self._bytes:
             self.add(count - self._bytes)
         elif count < self._bytes and self._in_flight is not None:
-            self._in_flight.release(self._user, self._bytes - count)
+            self._in_flight.release(self.sharer, self._bytes - count)
             self._bytes = count
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from fractions import Fraction
 from typing import Final
 
@@ -24,21 +23,22 @@ class Shares:
         self._always = always
         self._numerator, self._denominator = part.as_integer_ratio()
         self._used = 0
-        self._by_user = Counter[str]()
+        self._by_user: dict[str, int] = {}
 
     def of(self, user: str) -> int:
-        return self._by_user[user]
+        return self._by_user.get(user, 0)
 
     def allows(self, user: str, more: int) -> bool:
         """True if the user may have as many `more`."""
-        used = self._by_user[user]
-        left_by_others = self._total - (self._used - used)
+        used = self._by_user.get(user, 0)
+        wanted, left_by_others = used + more, self._total - (self._used - used)
         share = left_by_others * self._numerator // self._denominator
-        return used + more <= min(self._per_user, max(self._always, share))
+        return wanted <= self._per_user and (wanted <= self._always or wanted <= share)
 
     def add(self, user: str, count: int) -> None:
         """A negative `count` gives back."""
         self._used += count
-        self._by_user[user] += count
-        if not self._by_user[user]:
-            del self._by_user[user]
+        if used := self._by_user.get(user, 0) + count:
+            self._by_user[user] = used
+        else:
+            self._by_user.pop(user, None)

@@ -51,7 +51,7 @@ class Bounds:
 
 
 class HttpProtocol(web.RequestHandler):
-    __slots__ = ("_bounds", "_connections", "_owner", "_requests")
+    __slots__ = ("_bounds", "_connections", "_owner", "_requests", "_user")
 
     def __init__(
         self,
@@ -65,6 +65,7 @@ class HttpProtocol(web.RequestHandler):
         super().__init__(manager, loop=loop, read_bufsize=_BODY_BUFFER, **options)
         self._bounds = bounds
         self._connections = connections
+        self._user = ""
         self._owner: str | None = UNIDENTIFIED
         self._requests = BoundedParser(
             self._create_parser,
@@ -133,9 +134,10 @@ class HttpProtocol(web.RequestHandler):
     def identify(self, user: User) -> None:
         """Called for the user of each request. A front proxy's connection belongs to no user, and the connections of
         cluster administrators are not limited. Users who share bytes share connections, too."""
-        sharer = self._bounds.bytes_in_flight.sharer_of(user.name)
-        if sharer == self._owner or self._owner is None or user.name == ANONYMOUS.name or self.transport is None:
+        if self._owner is None or user.name in (self._user, ANONYMOUS.name) or self.transport is None:
             return
+        self._user = user.name
+        sharer = self._bounds.bytes_in_flight.sharer_of(user.name)
         self._owner = None if self._is_front_proxy() or MASTERS in user.groups else sharer
         self._connections.identify(self.transport, self._owner, self._is_idle)
 

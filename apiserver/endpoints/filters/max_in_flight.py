@@ -84,7 +84,7 @@ class MaxInFlight:
             reservation.resize(0)
 
     async def _count_request(self, context: RequestContext, next: Handler) -> web.StreamResponse:
-        sharer = self._bytes.sharer_of(context.user.name)
+        sharer = context.reservation.sharer
         if context.info.is_long_running:
             with self._watch_slot(sharer):
                 # a watch begins with all objects: many that begin together would stall everybody else
