@@ -17,7 +17,6 @@ from apiserver.meta.resource import Key, Resource
 from apiserver.request.options import EXACT, ListOptions, WatchOptions
 from apiserver.storage import pagination
 from apiserver.storage.event_history import CacheEvent, EventHistory, EventType, HistoryLimits, VisibilityEvent
-from apiserver.storage.fan_out import FanOut
 from apiserver.storage.label_index import LabelIndex, LabelIndexLimits
 from apiserver.storage.pagination import LATEST, CacheState, ContinueToken, Page, Snapshots
 from apiserver.storage.pending_writes import PendingWrites
@@ -71,7 +70,6 @@ class WatchCache:
         self._pending_writes = PendingWrites(clock)
         self._changes = WaitUntil()
         self._watcher_index = WatcherIndex()
-        self._fan_out = FanOut()
         self._visibility_subscriptions: dict[CacheWatcher, Callable[[], None]] = {}
         self._listeners: list[EventListener] = []
 
@@ -244,7 +242,7 @@ class WatchCache:
             selection=selection,
             start=start,
             current_rv=lambda: self.rv,
-            fan_out=self._fan_out,
+            fan_out=self._watcher_index.fan_out,
             on_close=self._forget_watcher,
             bookmark_interval=self._bookmark_interval if options.allow_bookmarks else None,
             timeout_seconds=options.timeout_seconds,

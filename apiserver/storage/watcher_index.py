@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apiserver.meta.resource import Key
+from apiserver.storage.fan_out import FanOut
 from apiserver.storage.watcher import CacheWatcher
 
 _EVERYWHERE = Key("", "")
@@ -12,6 +13,7 @@ _EVERYWHERE = Key("", "")
 
 class WatcherIndex:
     def __init__(self) -> None:
+        self.fan_out = FanOut()
         # insertion-ordered, so that watches receive events in the order in which they were opened
         self._watches: dict[Key, dict[CacheWatcher, None]] = {}
 

@@ -20,7 +20,7 @@ from tests.apiserver.storage.test_watcher import THINGS, thing
 
 
 class Connection:
-    """What is written to it has been received, but for `unsent` bytes."""
+    """Its client has received everything that is written to it, but for `unsent` bytes."""
 
     def __init__(self) -> None:
         self.unsent = 0
