@@ -176,8 +176,9 @@ async def test_an_answer_keeps_no_more_of_routes_than_fits_in_memory() -> None:
     )
 
 
-async def test_only_a_few_questions_read_routes_at_a_time() -> None:
-    """A question of another user still finds a place."""
+def _slow_world() -> tuple[ExplainWorld, asyncio.Event, asyncio.Event]:
+    """Two questions read routes at a time, one of a user. The first event is set when one does, and it goes on after
+    the second."""
     reading, go_on = asyncio.Event(), asyncio.Event()
 
     async def wait(verb: str, resource: ClusterResource, key: Key) -> None:
@@ -187,6 +188,12 @@ async def test_only_a_few_questions_read_routes_at_a_time() -> None:
 
     slots = ReadingSlots(total=2, per_user=1, seconds=0.01)
     world = ExplainWorld(_TENANTS, [_route(0, 1, _ACCEPTED)], before=wait, slots=slots)
+    return world, reading, go_on
+
+
+async def test_only_a_few_questions_read_routes_at_a_time() -> None:
+    """A question of another user still finds a place."""
+    world, reading, go_on = _slow_world()
     about = f"host/{_SHOP}"
     first = asyncio.create_task(world.explain(about))
     await reading.wait()
@@ -206,15 +213,7 @@ async def test_only_a_few_questions_read_routes_at_a_time() -> None:
 
 async def test_service_accounts_of_a_tenant_have_the_places_of_one_user() -> None:
     """A tenant can make any number of them."""
-    reading, go_on = asyncio.Event(), asyncio.Event()
-
-    async def wait(verb: str, resource: ClusterResource, key: Key) -> None:
-        if verb == "list":
-            reading.set()
-            await go_on.wait()
-
-    slots = ReadingSlots(total=2, per_user=1, seconds=0.01)
-    world = ExplainWorld(_TENANTS, [_route(0, 1, _ACCEPTED)], before=wait, slots=slots)
+    world, reading, go_on = _slow_world()
     accounts = [User(f"system:serviceaccount:tenant-alice:{number}", groups=EVE.groups) for number in range(2)]
     about = f"host/{_SHOP}"
     first = asyncio.create_task(world.explain(about, user=accounts[0]))
