@@ -105,9 +105,9 @@ def release_name(name: str) -> str:
     return RELEASE_PREFIX + name
 
 
-def sharer_of(user: str) -> str:
-    """The name under which the resources of a process are shared out to a user. ServiceAccounts of a tenant and of all
-    tenants below a child of the root share: their tenant can make any number of them (ATTACK-19)."""
+def flow_of(user: str) -> str:
+    """The flow by which the limits of a process count a user: its own name. ServiceAccounts of a child of the root and
+    of all tenants below it are one flow, because a tenant can make any number of them (ATTACK-19)."""
     if user.startswith(_TENANT_ACCOUNTS) and (found := _TENANT_ACCOUNT.match(user)):
         return found[0]
     return user

@@ -45,7 +45,7 @@ from controller.platform.sources import PlatformSources
 from controller.publishing.guard import PublishingGuard
 from controller.tenant.root import ROOT
 from registry.cluster.informer import Informer, wait_until_answered
-from registry.names import GROUP, ROOT_NAMESPACE, VERSION, sharer_of
+from registry.names import GROUP, ROOT_NAMESPACE, VERSION, flow_of
 from registry.tenantnamespace import convert as kind
 from tenant_apiserver import __version__
 from tenant_apiserver.gc_tuning import freeze_gc, trim_malloc
@@ -87,7 +87,7 @@ class Process:
     health: HealthChecks = field(default_factory=HealthChecks)
     stages: ShutdownStages = field(default_factory=shutdown_stages)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
-    bytes_in_flight: BytesInFlight = field(default_factory=partial(BytesInFlight, sharer_of=sharer_of))
+    bytes_in_flight: BytesInFlight = field(default_factory=partial(BytesInFlight, flow_of=flow_of))
     created: float = field(default_factory=time.monotonic)
     """When the process began, by the monotonic clock, in seconds."""
 

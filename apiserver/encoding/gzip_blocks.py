@@ -12,12 +12,14 @@ import asyncio
 import struct
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from isal import isal_zlib
 
 from apiserver.cooperative import Yielder
 from apiserver.encoding.encoded_object import CachedObject
+from apiserver.encoding.offload import offload_if_large
 from apiserver.encoding.transforms import View
 
 LEVEL: Final = 1
@@ -25,7 +27,7 @@ LEVEL: Final = 1
 _RAW: Final = -15
 _HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
 _PIECE_BYTES: Final = 64 * 1024
-# Usual blocks have a fifth of it.
+# Usual blocks have a fifth of it: they are compressed in less time than a thread takes to begin and end.
 _LARGE_BLOCK: Final = 512 * 1024
 # Blocks begin at objects with `starts_block`, so that adding or removing an object changes only the block around it.
 _MAX_OBJECTS: Final = 512
@@ -57,12 +59,10 @@ async def gzip_list(view: View, items: Sequence[CachedObject], metadata: bytes, 
     for objects in split_into_blocks(items[1:]):
         block: GzipBlock | None = objects[0].gzip_blocks.get(view.form)
         if block is None or block.valid_until <= now or block.objects != objects:
-            if sum(len(each.json) for each in objects) > _LARGE_BLOCK:
-                block = await asyncio.to_thread(_compress_block, view, objects, now)
-            else:
-                # a thread would take longer than the block
-                block = _compress_block(view, objects, now)
-                await yielder.yield_if_due()
+            size_of_block = sum(len(each.json) for each in objects)
+            work = partial(_compress_block, view, objects, now)
+            block = await offload_if_large(work, size=size_of_block, large=_LARGE_BLOCK)
+            await yielder.yield_if_due()
             objects[0].gzip_blocks = {**objects[0].gzip_blocks, view.form: block}
         part = block.gzip_part
         crc, size = isal_zlib.crc32_combine(crc, part.crc, part.size), size + part.size

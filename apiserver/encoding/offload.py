@@ -30,7 +30,7 @@ def json_size(*values: Any) -> int:
     return sum(len(to_json(value)) for value in values)
 
 
-async def offload_if_large(work: Callable[[], T], *, size: int) -> T:
-    """Run `work`, in a thread if `size` bytes are more than LARGE_BYTES, and return or raise its outcome. Nothing else
-    may change the values that `work` reads meanwhile."""
-    return await asyncio.to_thread(work) if size > LARGE_BYTES else work()
+async def offload_if_large(work: Callable[[], T], *, size: int, large: int = LARGE_BYTES) -> T:
+    """Run `work`, in a thread if `size` bytes are more than `large`, and return or raise its outcome. Nothing else may
+    change the values that `work` reads meanwhile."""
+    return await asyncio.to_thread(work) if size > large else work()

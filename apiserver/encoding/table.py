@@ -95,11 +95,11 @@ def unchanged_until(objects: Iterable[CachedObject], now: float) -> float:
 
 
 def _age_unchanged_until(created: int, now: int) -> float:
+    if not created:
+        return inf
     seconds = now - created
-    for below, step in _STEPS:
-        if created and seconds < below:
-            return created + (seconds // step + 1) * step
-    return inf
+    step = next(step for below, step in _STEPS if seconds < below)
+    return created + (seconds // step + 1) * step
 
 
 def human_duration(seconds: int) -> str:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from apiserver.meta.errors import TooManyRequests
-from apiserver.request.shares import Shares
+from apiserver.request.fair_shares import FairShares
 from apiserver.request.user_turns import UserTurns
 
 _MIB: Final = 1024 * 1024
@@ -24,10 +24,10 @@ UNIDENTIFIED: Final = ""
 
 
 class BytesInFlight:
-    """Bounds the bytes of request bodies that are in memory, and those of one user to a quarter of them (Shares).
+    """Bounds the bytes of request bodies that are in memory, and those of one user to a quarter of them (FairShares).
 
-    `sharer_of` a user is who reserves: users with the same one have one share together. Others who limit what users
-    have ask it, too.
+    `flow_of` names the flow of a user: users of one flow have one share together, here and in other limits. (Priority
+    and fairness of a kube-apiserver has the same term.)
     """
 
     def __init__(
@@ -36,11 +36,11 @@ class BytesInFlight:
         total: int = _TOTAL,
         per_user: int = _PER_USER,
         always: int = _ALWAYS,
-        sharer_of: Callable[[str], str] = lambda user: user,
+        flow_of: Callable[[str], str] = lambda user: user,
     ) -> None:
-        self.sharer_of = sharer_of
+        self.flow_of = flow_of
         self._turns = UserTurns()
-        self._shares = Shares(total=total, per_user=per_user, always=always)
+        self._shares = FairShares(total=total, per_user=per_user, always=always)
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     def reserve(self, user: str, count: int) -> None:
@@ -95,18 +95,18 @@ class BytesInFlight:
 class Reservation:
     """The bytes that one request, or one connection, has reserved."""
 
-    __slots__ = ("_bytes", "_in_flight", "sharer")
+    __slots__ = ("_bytes", "_in_flight", "flow")
 
     def __init__(self, in_flight: BytesInFlight | None = None, user: str = UNIDENTIFIED) -> None:
         """Without `in_flight` nothing is limited."""
         self._in_flight = in_flight
-        self.sharer = in_flight.sharer_of(user) if in_flight is not None else user
+        self.flow = in_flight.flow_of(user) if in_flight is not None else user
         self._bytes = 0
 
     def add(self, count: int) -> None:
         """Raises TooManyRequests."""
         if self._in_flight is not None:
-            self._in_flight.reserve(self.sharer, count)
+            self._in_flight.reserve(self.flow, count)
             self._bytes += count
 
     def subtract(self, count: int) -> None:
@@ -116,7 +116,7 @@ class Reservation:
     async def turn(self) -> None:
         """Waits for the user's turn to do work that would delay others if all requests of the user did it together."""
         if self._in_flight is not None:
-            await self._in_flight.turn(self.sharer)
+            await self._in_flight.turn(self.flow)
 
     @asynccontextmanager
     async def held(self, count: int) -> AsyncIterator[None]:
@@ -124,23 +124,23 @@ class Reservation:
         if self._in_flight is None:
             yield
             return
-        await self._in_flight.reserve_in_turn(self.sharer, count)
+        await self._in_flight.reserve_in_turn(self.flow, count)
         try:
             yield
         finally:
-            self._in_flight.release(self.sharer, count)
+            self._in_flight.release(self.flow, count)
 
     def check(self, count: int) -> None:
         """Raises TooManyRequests if `count` more bytes cannot be reserved now."""
         if self._in_flight is not None:
-            self._in_flight.check(self.sharer, count)
+            self._in_flight.check(self.flow, count)
 
     def resize(self, count: int) -> None:
         """Reserve `count` bytes in total. Raises TooManyRequests, and changes nothing, for more than is free."""
         if count > self._bytes:
             self.add(count - self._bytes)
         elif count < self._bytes and self._in_flight is not None:
-            self._in_flight.release(self.sharer, self._bytes - count)
+            self._in_flight.release(self.flow, self._bytes - count)
             self._bytes = count
 
 

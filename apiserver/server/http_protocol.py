@@ -133,12 +133,12 @@ class HttpProtocol(web.RequestHandler):
 
     def identify(self, user: User) -> None:
         """Called for the user of each request. A front proxy's connection belongs to no user, and the connections of
-        cluster administrators are not limited. Users who share bytes share connections, too."""
+        cluster administrators are not limited. Users of one flow have their connections together."""
         if self._owner is None or user.name in (self._user, ANONYMOUS.name) or self.transport is None:
             return
         self._user = user.name
-        sharer = self._bounds.bytes_in_flight.sharer_of(user.name)
-        self._owner = None if self._is_front_proxy() or MASTERS in user.groups else sharer
+        flow = self._bounds.bytes_in_flight.flow_of(user.name)
+        self._owner = None if self._is_front_proxy() or MASTERS in user.groups else flow
         self._connections.identify(self.transport, self._owner, self._is_idle)
 
     def _is_idle(self) -> bool:

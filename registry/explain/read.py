@@ -21,7 +21,6 @@ from registry.explain.read_routes import GATEWAY_API, HTTP_AND_GRPC, TLS, read_r
 from registry.explain.reading_slots import ReadingSlots
 from registry.explain.sight import Sight
 from registry.explain.sources import ExplainSources
-from registry.names import sharer_of
 from registry.tenant.pool_quotas import POOL_NAME
 from registry.tenantgateway.types import TENANTGATEWAYS
 
@@ -58,7 +57,7 @@ async def read_host(
         return known
     gateway = await _gateway(sources, sight, tenant)
     namespaces = [each for each in _namespaces_of_routes(tenant, gateway, around.tenants) if each]
-    async with slots.held(sharer_of(sight.user.name)):
+    async with slots.held(sight.user.name):
         found = await read_routes(sight, namespaces, host)
     kind = TLS[0] if is_passthrough(gateway, host) else HTTP_AND_GRPC[0]
     return replace(

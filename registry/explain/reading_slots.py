@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from apiserver.meta.errors import TooManyRequests
+from registry.names import flow_of
 
 _TOTAL: Final = 4
 _PER_USER: Final = 2
@@ -41,12 +42,13 @@ class ReadingSlots:
 
     @asynccontextmanager
     async def held(self, user: str) -> AsyncIterator[None]:
-        """Raises TooManyRequests."""
-        await self._take(user)
+        """Raises TooManyRequests. ServiceAccounts of a tenant have the places of one user (`flow_of`)."""
+        flow = flow_of(user)
+        await self._take(flow)
         try:
             yield
         finally:
-            self._release(user)
+            self._release(flow)
 
     async def _take(self, user: str) -> None:
         place = asyncio.get_running_loop().create_future()

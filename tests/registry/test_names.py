@@ -132,7 +132,7 @@ def test_other_keys_are_not_user_keys(stored: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("user", "sharer"),
+    ("user", "flow"),
     [
         ("system:serviceaccount:tenant-foo:a", "system:serviceaccount:tenant-foo"),
         ("system:serviceaccount:tenant-foo-bar-baz:b", "system:serviceaccount:tenant-foo"),
@@ -144,5 +144,5 @@ def test_other_keys_are_not_user_keys(stored: str) -> None:
         ("", ""),
     ],
 )
-def test_service_accounts_of_a_tenant_and_those_below_it_share(user: str, sharer: str) -> None:
-    assert names.sharer_of(user) == sharer
+def test_service_accounts_of_a_tenant_and_those_below_it_are_one_flow(user: str, flow: str) -> None:
+    assert names.flow_of(user) == flow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -17,7 +17,7 @@ from apiserver.meta.errors import TooManyRequests
 from apiserver.metrics import Metrics
 from apiserver.request.bytes_in_flight import BytesInFlight, Reservation
 from apiserver.request.context import Handler, RequestContext, User
-from apiserver.request.shares import Shares
+from apiserver.request.fair_shares import FairShares
 
 WATCHES_PER_SLOT = 4
 
@@ -43,7 +43,7 @@ class MaxInFlight:
     """Allows `limit` requests at a time, and separately four times as many watches per user.
 
     One user can have at most three quarters of the requests that the others leave, so that neither one user nor several
-    block the others (ATTACK-13). Users who share bytes share requests and watches, too. Probes are exempt, because a
+    block the others (ATTACK-13). Users of one flow count as one user, as for bytes. Probes are exempt, because a
     rejected probe would get a busy server restarted; so are cluster admins, who may have to repair it.
     """
 
@@ -58,13 +58,10 @@ class MaxInFlight:
         self._bytes = bytes_in_flight
         self._connection = connection
         self._limit = limit
-        self._shares = Shares(
-            total=limit,
-            per_user=math.ceil(limit * _USER_SHARE),
-            always=1,
-            part=_USER_SHARE,
-        )
-        self._watches = Counter[str]()
+        per_user = math.ceil(limit * _USER_SHARE)
+        self._requests = FairShares(total=limit, per_user=per_user, always=1, part=_USER_SHARE)
+        # the watches of all users together are not limited
+        self._watches = FairShares(total=sys.maxsize, per_user=limit * WATCHES_PER_SLOT)
         self._metrics = metrics
         self._current = {"readOnly": 0, "mutating": 0}
         self._gauges = {kind: metrics.inflight(kind) for kind in self._current}
@@ -84,16 +81,16 @@ class MaxInFlight:
             reservation.resize(0)
 
     async def _count_request(self, context: RequestContext, next: Handler) -> web.StreamResponse:
-        sharer = context.reservation.sharer
+        flow = context.reservation.flow
         if context.info.is_long_running:
-            with self._watch_slot(sharer):
+            with self._slot(self._watches, flow):
                 # a watch begins with all objects: many that begin together would stall everybody else
                 await context.reservation.turn()
                 return await next(context)
         if sum(self._current.values()) >= self._limit:
             raise self._too_many_requests()
         kind = "readOnly" if context.info.verb in _READS else "mutating"
-        with self._request_slot(sharer):
+        with self._slot(self._requests, flow):
             self._count(kind, 1)
             try:
                 response = await next(context)
@@ -104,28 +101,15 @@ class MaxInFlight:
                 self._count(kind, -1)
 
     @contextmanager
-    def _request_slot(self, sharer: str) -> Iterator[None]:
-        """Count one more request. Raises TooManyRequests."""
-        if not self._shares.allows(sharer, 1):
+    def _slot(self, shares: FairShares, flow: str) -> Iterator[None]:
+        """Count one more request or watch of `flow`. Raises TooManyRequests."""
+        if not shares.allows(flow, 1):
             raise self._too_many_requests()
-        self._shares.add(sharer, 1)
+        shares.add(flow, 1)
         try:
             yield
         finally:
-            self._shares.add(sharer, -1)
-
-    @contextmanager
-    def _watch_slot(self, sharer: str) -> Iterator[None]:
-        """Count one more watch. Raises TooManyRequests."""
-        if self._watches[sharer] >= self._limit * WATCHES_PER_SLOT:
-            raise self._too_many_requests()
-        self._watches[sharer] += 1
-        try:
-            yield
-        finally:
-            self._watches[sharer] -= 1
-            if not self._watches[sharer]:
-                del self._watches[sharer]
+            shares.add(flow, -1)
 
     def _too_many_requests(self) -> TooManyRequests:
         self._metrics.request_dropped()

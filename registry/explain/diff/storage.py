@@ -27,7 +27,7 @@ from registry.explain.diff.dry_run import TenantDryRun, WritableTenants
 from registry.explain.diff.types import diff_object, diff_resource
 from registry.explain.reading_slots import ReadingSlots
 from registry.explain.sight import Sight
-from registry.names import GROUP, KIND, VERSION, sharer_of
+from registry.names import GROUP, KIND, VERSION
 from registry.tenant.strategy import TenantStrategy
 
 _TENANT = ClusterResource(GROUP, VERSION, "tenants", KIND)
@@ -101,7 +101,7 @@ class TenantDiffs(rest.Getter, rest.Creater):
     async def _plan(self, user: User, key: Key, proposed: Object | None) -> PlannedChanges:
         """Raises TooManyRequests while the plans of others take too long."""
         sees = await self._sees(user)
-        async with self._slots.held(sharer_of(user.name)):
+        async with self._slots.held(user.name):
             return await self._planner.plan(key, proposed, sees)
 
     async def _sees(self, user: User) -> Callable[[Key], bool]:

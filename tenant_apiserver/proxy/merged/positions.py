@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from registry.names import sharer_of
+from registry.names import flow_of
 from tenant_apiserver.proxy.merged.frames import NO_FORM, Form
 from tenant_apiserver.proxy.merged.sent_objects import SentObjects, union
 
@@ -31,7 +31,7 @@ class Client(NamedTuple):
 
 def client_of(user: str, *list_: object) -> Client:
     """`list_` are tuples of texts, whose repr says all. ServiceAccounts of a tenant are one user."""
-    return Client(_digest(sharer_of(user)), _digest((user, list_)))
+    return Client(_digest(flow_of(user)), _digest((user, list_)))
 
 
 def _digest(of: object) -> bytes:

@@ -7,8 +7,8 @@ from typing import Final
 
 from apiserver.meta.errors import TooManyRequests
 from apiserver.request.bytes_in_flight import BytesInFlight, Reservation
-from apiserver.request.shares import Shares
-from registry.names import sharer_of
+from apiserver.request.fair_shares import FairShares
+from registry.names import flow_of
 
 _TOTAL: Final = 5_000
 """About 300 MiB, of the 512 MiB that the Deployment has."""
@@ -34,10 +34,10 @@ class StreamSlots:
         sent_objects_per_user: int = _SENT_OBJECTS_PER_USER,
     ) -> None:
         self._per_user = per_user
-        self._shares = Shares(total=total, per_user=per_user, always=always)
-        self.waiting = BytesInFlight(total=_WAITING, per_user=_WAITING_PER_USER, sharer_of=sharer_of)
+        self._shares = FairShares(total=total, per_user=per_user, always=always)
+        self.waiting = BytesInFlight(total=_WAITING, per_user=_WAITING_PER_USER, flow_of=flow_of)
         """The events that clients have not got yet."""
-        self.sent_objects = BytesInFlight(total=_SENT_OBJECTS, per_user=sent_objects_per_user, sharer_of=sharer_of)
+        self.sent_objects = BytesInFlight(total=_SENT_OBJECTS, per_user=sent_objects_per_user, flow_of=flow_of)
 
     def change(self, user: str, by: int) -> None:
         """Raises TooManyRequests, and takes none, if `by` more are too many."""
@@ -57,9 +57,9 @@ class WatchSlots:
 
     def __init__(self, slots: StreamSlots, user: str) -> None:
         self._slots = slots
-        self._user = sharer_of(user)
         self._count = 0
         self.waiting = Reservation(slots.waiting, user)
+        self._user = self.waiting.flow
         self._sent_objects = Reservation(slots.sent_objects, user)
 
     def has_room_for(self, sent_objects: int) -> bool:

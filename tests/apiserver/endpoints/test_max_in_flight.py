@@ -105,9 +105,9 @@ async def test_several_users_cannot_use_the_whole_limit() -> None:
 
 
 @pytest.mark.parametrize(("target", "limit"), [(_WIDGET, 6), (WATCH, 8 * WATCHES_PER_SLOT)])
-async def test_users_who_share_have_the_requests_and_watches_of_one(target: str, limit: int) -> None:
+async def test_users_of_one_flow_have_the_requests_and_watches_of_one(target: str, limit: int) -> None:
     """ATTACK-13: a tenant can make any number of ServiceAccounts."""
-    bytes_in_flight = BytesInFlight(sharer_of=lambda user: user.partition(":")[0])
+    bytes_in_flight = BytesInFlight(flow_of=lambda user: user.partition(":")[0])
     inflight, gate = max_in_flight(8, Metrics(), bytes_in_flight=bytes_in_flight), Gate()
     accounts = [make_context(target=target, user=User(f"eve:{number}")) for number in range(limit + 1)]
     running = [asyncio.create_task(_inflight(inflight, each, gate)) for each in accounts[:-1]]

@@ -64,8 +64,8 @@ def test_a_part_of_a_reservation_can_be_released() -> None:
     unlimited.subtract(60)
 
 
-def test_users_who_share_have_one_share_together() -> None:
-    in_flight = BytesInFlight(total=900, per_user=100, sharer_of=lambda user: user.partition(":")[0])
+def test_users_of_one_flow_have_one_share_together() -> None:
+    in_flight = BytesInFlight(total=900, per_user=100, flow_of=lambda user: user.partition(":")[0])
     Reservation(in_flight, "eve:1").add(60)
     other = Reservation(in_flight, "eve:2")
     other.check(40)
@@ -100,9 +100,9 @@ async def test_bytes_can_be_waited_for_in_turn() -> None:
     in_flight.reserve("alice", 100)
 
 
-async def test_users_who_share_have_their_turns_together() -> None:
+async def test_users_of_one_flow_have_their_turns_together() -> None:
     """ServiceAccounts of a tenant would otherwise all begin in one iteration of the event loop."""
-    in_flight, begun = BytesInFlight(sharer_of=lambda user: user.partition(":")[0]), list[str]()
+    in_flight, begun = BytesInFlight(flow_of=lambda user: user.partition(":")[0]), list[str]()
 
     async def begin(user: str) -> None:
         await Reservation(in_flight, user).turn()

@@ -115,7 +115,7 @@ async def test_users_who_share_have_the_connections_of_one(server_tls: type[Serv
         port=0,
         grace=2,
         limits=ConnectionLimits(per_user=2),
-        bytes_in_flight=BytesInFlight(sharer_of=lambda user: user.partition(":")[0]),
+        bytes_in_flight=BytesInFlight(flow_of=lambda user: user.partition(":")[0]),
     )
     opened = []
     async with asyncio.timeout(30):

@@ -272,11 +272,17 @@ async def test_a_helmrelease_is_found_whatever_the_name_of_its_release(suspended
     assert suspended or found.remedy.startswith("flux suspend helmrelease -n cozy-fluxcd api, or kubectl patch")
 
 
-async def test_an_annotation_of_flux_that_names_nobody_hides_no_release() -> None:
+def _annotated(**annotations: str) -> LiveCozystack:
+    """The annotations are on the APIService of apps.cozystack.io."""
     cluster = live_cozystack()
     moved = api_service("apps.cozystack.io")
-    moved["metadata"]["annotations"] |= {"helm.toolkit.fluxcd.io/driftDetection": "disabled"}
+    moved["metadata"]["annotations"] |= annotations
     cluster.add(APISERVICES, moved)
+    return cluster
+
+
+async def test_an_annotation_of_flux_that_names_nobody_hides_no_release() -> None:
+    cluster = _annotated(**{"helm.toolkit.fluxcd.io/driftDetection": "disabled"})
     found = one(await checks_of(cluster, OperatorStep.REPLACE), "APIServices")
     assert found.message.startswith("Helm release cozy-system/cozystack-api may put")
 
@@ -319,10 +325,7 @@ async def test_a_release_that_may_not_be_read_is_not_known() -> None:
 
 
 async def test_whoever_has_put_an_api_service_back_is_named() -> None:
-    cluster = live_cozystack()
-    moved = api_service("apps.cozystack.io")
-    moved["metadata"]["annotations"] |= {"apps.cozystack.io/former-registration": "{}"}
-    cluster.add(APISERVICES, moved)
+    cluster = _annotated(**{"apps.cozystack.io/former-registration": "{}"})
     found = one(await checks_of(cluster, OperatorStep.REPLACE), "v1alpha1.apps.cozystack.io")
     assert found.level is Level.WARN
     assert "it was moved to us before, and somebody has put it back" in found.message

@@ -8,8 +8,8 @@ from typing import Final
 _PART: Final = Fraction(1, 3)
 
 
-class Shares:
-    """Counts how much each user has of `total`.
+class FairShares:
+    """Counts how much each user, or each flow of users (BytesInFlight), has of `total`.
 
     A user may have `per_user`, but at most a part of what the others leave, by default a third, so that some is left
     for one who takes less, however many others take all that they can (as the dynamic thresholds of a switch divide its
