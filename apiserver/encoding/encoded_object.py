@@ -7,7 +7,6 @@ import logging
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from itertools import groupby
 from typing import Any
 
 import orjson
@@ -28,9 +27,10 @@ class CachedObject:
     """One state of one object.
 
     `json` is the whole object, compact. Label selectors match `labels`; field selectors match `fields`, the name and
-    the namespace. `cells` are the table cells in order: an int is an age cell (the creation time in seconds of the
-    epoch), bytes are the JSON of the cells between two age cells. `starts_block` says, from the key alone, whether the
-    object starts a block of a compressed list; `gzip_blocks` caches these blocks by `View.form` (gzip_blocks.py).
+    the namespace. `cells` is the JSON array of the table cells, cut at each age: JSON and creation times (in seconds of
+    the epoch) in turns, from `[` to `]`. The text of an age belongs at the place of its time. `starts_block` says, from
+    the key alone, whether the object starts a block of a compressed list; `gzip_blocks` caches these blocks by
+    `View.form` (gzip_blocks.py).
     """
 
     __slots__ = (
@@ -161,19 +161,27 @@ def _cells(resource: Resource, obj: Object) -> tuple[bytes | int, ...]:
     width = len(resource.columns)
     values = [*values[:width], *[None] * (width - len(values))]
     if resource.replaces_default_columns:
-        return _parts(values)
+        return _cut_at_ages(values)
     narrow = [value for value, column in zip(values, resource.columns, strict=True) if not column.priority]
     wide = [value for value, column in zip(values, resource.columns, strict=True) if column.priority]
-    return _parts([name, *narrow, Age(epoch(metadata.get("creationTimestamp"))), *wide])
+    return _cut_at_ages([name, *narrow, Age(epoch(metadata.get("creationTimestamp"))), *wide])
 
 
-def _parts(values: Sequence[object]) -> tuple[bytes | int, ...]:
-    parts: list[bytes | int] = []
-    for _, group in groupby(values, lambda value: isinstance(value, Age)):
-        run = list(group)
-        ages = [each.since for each in run if isinstance(each, Age)]
-        parts += ages or [to_json(run)[1:-1]]
-    return tuple(parts)
+def _cut_at_ages(values: Sequence[object]) -> tuple[bytes | int, ...]:
+    """See `CachedObject.cells`."""
+    pieces: list[bytes | int] = []
+    text, begin = b"[", 0
+    for at, value in enumerate(values):
+        if isinstance(value, Age):
+            pieces += (text + _cells_between(values, begin, at) + (b',"' if at else b'"'), value.since)
+            text, begin = b'"', at + 1
+    return (*pieces, text + _cells_between(values, begin, len(values)) + b"]")
+
+
+def _cells_between(values: Sequence[object], begin: int, end: int) -> bytes:
+    if begin == end:
+        return b""
+    return (b"," if begin else b"") + to_json(values[begin:end])[1:-1]
 
 
 def epoch(timestamp: object) -> int:

@@ -54,7 +54,7 @@ class GzipBlock:
 async def gzip_list(view: View, items: Sequence[CachedObject], metadata: bytes, now: float) -> AsyncIterator[bytes]:
     """Yield the gzip of a list of `items` with the ListMeta `metadata`. `now` is in seconds of the epoch."""
     items, yielder = tuple(items), Yielder()
-    head = _compress(b"".join((view.list_head(metadata), *view.items(items[:1], now))))
+    head = _compress(b"".join((view.list_head(metadata), view.items(items[:1], now))))
     crc, size, ready = head.crc, head.size, [_HEADER, head.deflated]
     for objects in split_into_blocks(items[1:]):
         block: GzipBlock | None = objects[0].gzip_blocks.get(view.form)
@@ -90,7 +90,7 @@ def split_into_blocks(items: Sequence[CachedObject]) -> Iterator[Sequence[Cached
 
 def _compress_block(view: View, objects: Sequence[CachedObject], now: float) -> GzipBlock:
     """Every object gets a leading comma: the list's first item is not part of a block."""
-    gzip_part = _compress(b",".join((b"", *view.items(objects, now))))
+    gzip_part = _compress(b"," + view.items(objects, now))
     return GzipBlock(objects, view.unchanged_until(objects, now), gzip_part)
 
 

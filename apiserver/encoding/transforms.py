@@ -31,8 +31,8 @@ class View(Protocol):
         """The time, in seconds of the epoch, until which `objects` are rendered to the same bytes as now."""
         ...
 
-    def items(self, objects: Sequence[CachedObject], now: float) -> list[bytes]:
-        """Each object as an item of a list."""
+    def items(self, objects: Sequence[CachedObject], now: float) -> bytes:
+        """The objects as the items of a list, with commas between them."""
         ...
 
     def single(self, obj: CachedObject, now: float) -> bytes:
@@ -61,8 +61,8 @@ class WholeView:
     def unchanged_until(self, objects: Sequence[CachedObject], now: float) -> float:
         return math.inf
 
-    def items(self, objects: Sequence[CachedObject], now: float) -> list[bytes]:
-        return [obj.json for obj in objects]
+    def items(self, objects: Sequence[CachedObject], now: float) -> bytes:
+        return b",".join([obj.json for obj in objects])
 
     def single(self, obj: CachedObject, now: float) -> bytes:
         return obj.json
@@ -94,9 +94,10 @@ class PartialView:
     def _head(self) -> bytes:
         return _object_head(PARTIAL, _meta_api_version(self.version), b"")
 
-    def items(self, objects: Sequence[CachedObject], now: float) -> list[bytes]:
-        head = self._head
-        return [b"%b%b}" % (head, obj.metadata) for obj in objects]
+    def items(self, objects: Sequence[CachedObject], now: float) -> bytes:
+        if not objects:
+            return b""
+        return b"".join((self._head, (b"}," + self._head).join([obj.metadata for obj in objects]), b"}"))
 
     def single(self, obj: CachedObject, now: float) -> bytes:
         return self._head + obj.metadata + b"}"
@@ -136,14 +137,18 @@ class TableView:
     def _columns(self) -> bytes:
         return table.column_definitions(self.resource) if self.with_columns else b"null"
 
-    def items(self, objects: Sequence[CachedObject], now: float) -> list[bytes]:
-        if self.include == "Object":
-            return table.rows(objects, [obj.json for obj in objects], now)
-        row_objects = self._partial.items(objects, now) if self.include == "Metadata" else [b"null"] * len(objects)
-        return table.rows(objects, row_objects, now)
+    @cached_property
+    def _around_metadata(self) -> tuple[bytes, bytes]:
+        return _object_head(PARTIAL, _meta_api_version(self.version), b""), b"}"
+
+    def items(self, objects: Sequence[CachedObject], now: float) -> bytes:
+        if self.include == "Metadata":
+            return table.rows(objects, [obj.metadata for obj in objects], now, around=self._around_metadata)
+        contents = [obj.json for obj in objects] if self.include == "Object" else [b"null"] * len(objects)
+        return table.rows(objects, contents, now, around=(b"", b""))
 
     def single(self, obj: CachedObject, now: float) -> bytes:
-        return b"".join((self.list_head(list_metadata(obj.rv)), *self.items((obj,), now), b"]}"))
+        return b"".join((self.list_head(list_metadata(obj.rv)), self.items((obj,), now), b"]}"))
 
     def list_head(self, metadata: bytes) -> bytes:
         return b"".join(

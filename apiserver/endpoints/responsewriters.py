@@ -122,11 +122,10 @@ def _size_at_least(items: Iterable[CachedObject]) -> int:
 
 def _list_pieces(view: View, runs: Iterable[Sequence[CachedObject]], metadata: bytes, now: float) -> Iterator[bytes]:
     yield view.list_head(metadata)
-    separator: tuple[bytes, ...] = ()
+    separator = b""
     for run in runs:
-        yield b",".join((*separator, *view.items(run, now)))
-        # an empty first element makes `join` start the next piece with a comma
-        separator = (b"",)
+        yield separator + view.items(run, now)
+        separator = b","
     yield b"]}"
 
 
@@ -136,7 +135,7 @@ async def _rewritten_list(
     yield form.head
     separator = b""
     for run in _chunks(items, _REWRITTEN_BYTES):
-        yield separator + await asyncio.to_thread(form.items, view.items(run, now))
+        yield separator + await asyncio.to_thread(form.items, [view.items((each,), now) for each in run])
         separator = form.separator
     yield form.tail
 

@@ -32,13 +32,13 @@ def test_reads_need_no_parsing() -> None:
         ),
     )
     assert (obj.key, obj.rv, obj.uid, obj.labels) == (Key("a", "x"), 12, "u", {"l": "1"})
-    assert obj.cells == (b'"x"', 60)
+    assert obj.cells == (b'["x","', 60, b'"]')
 
 
 def test_an_object_without_server_fields_can_be_encoded() -> None:
     obj = encode(THINGS, thing())
     assert (obj.key, obj.rv, obj.uid, obj.labels) == (Key("", "x"), 0, "", {})
-    assert obj.cells == (b'"x"', 0)
+    assert obj.cells == (b'["x","', 0, b'"]')
 
 
 def test_custom_columns_may_have_ages_at_any_position() -> None:
@@ -46,7 +46,7 @@ def test_custom_columns_may_have_ages_at_any_position() -> None:
     resource = replace(
         THINGS, replaces_default_columns=True, columns=columns, cells=lambda obj: [Age(1), "a", 2, Age(3), Age(4)]
     )
-    assert encode(resource, thing()).cells == (1, b'"a",2', 3, 4)
+    assert encode(resource, thing()).cells == (b'["', 1, b'","a",2,"', 3, b'","', 4, b'"]')
 
 
 def test_selectable_fields_are_extracted() -> None:

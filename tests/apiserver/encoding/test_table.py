@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,9 +14,9 @@ from hypothesis import strategies as st
 
 from apiserver.encoding.encoded_object import CachedObject, encode
 from apiserver.encoding.table import age_cell, column_definitions, human_duration, include_object, unchanged_until
-from apiserver.encoding.transforms import PartialView, TableView, WholeView, list_metadata
+from apiserver.encoding.transforms import PartialView, TableView, View, WholeView, list_metadata
 from apiserver.meta.errors import BadRequest
-from apiserver.meta.resource import Column, Object, Resource
+from apiserver.meta.resource import Age, Column, Object, Resource
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 YEAR = 365 * DAY
@@ -52,6 +53,12 @@ def thing(spec: Any) -> Object:
 
 
 NEW_YEAR = 1767225600
+THING = thing({"size": 1})
+PARTIAL_THING = {
+    "kind": "PartialObjectMetadata",
+    "apiVersion": "meta.k8s.io/v1",
+    "metadata": THING["metadata"],
+}
 
 
 @pytest.mark.parametrize(
@@ -147,6 +154,33 @@ def test_an_object_is_rendered_as_a_table(include: str, row_object: Object | Non
     }
 
 
+@pytest.mark.parametrize(("include", "content"), [("None", None), ("Metadata", PARTIAL_THING), ("Object", THING)])
+@pytest.mark.parametrize(
+    ("cells", "row"),
+    [
+        ([], []),
+        (["a", 2, None], ["a", 2, None]),
+        ([Age(NEW_YEAR)], ["5m"]),
+        ([Age(NEW_YEAR), "a"], ["5m", "a"]),
+        (["a", Age(NEW_YEAR), "b"], ["a", "5m", "b"]),
+        ([Age(0), Age(NEW_YEAR), '"', Age(NEW_YEAR)], ["<unknown>", "5m", '"', "5m"]),
+    ],
+)
+def test_rows_have_cells_and_ages_in_any_order(
+    cells: list[object], row: list[object], include: str, content: Object | None
+) -> None:
+    columns = tuple(Column(f"C{number}") for number in range(len(cells)))
+    resource = replace(THINGS, replaces_default_columns=True, columns=columns, cells=lambda obj: cells)
+    objects = [encode(resource, THING)] * 3
+    rows = json.loads(b"[" + TableView(resource, include=include).items(objects, NEW_YEAR + 5 * MINUTE) + b"]")
+    assert rows == [{"cells": row, "object": content}] * 3
+
+
+@pytest.mark.parametrize("view", [WholeView(THINGS), PartialView(), TableView(THINGS)])
+def test_no_objects_are_no_items(view: View) -> None:
+    assert view.items([], NEW_YEAR) == b""
+
+
 def test_later_tables_of_a_watch_do_not_repeat_the_columns() -> None:
     table = json.loads(TableView(THINGS).for_next_event().single(encode(THINGS, thing({"size": 1})), NEW_YEAR))
     assert table["columnDefinitions"] is None
@@ -154,7 +188,7 @@ def test_later_tables_of_a_watch_do_not_repeat_the_columns() -> None:
 
 
 def test_an_object_whose_cells_fail_has_a_row_with_its_name(caplog: pytest.LogCaptureFixture) -> None:
-    row = json.loads(TableView(THINGS).items([encode(THINGS, thing("no mapping"))], NEW_YEAR)[0])
+    row = json.loads(TableView(THINGS).items([encode(THINGS, thing("no mapping"))], NEW_YEAR))
     assert row["cells"] == ["x", None, "0s", None]
     assert "no table cells for things.g.example.org x" in caplog.text
 
@@ -167,7 +201,7 @@ def test_a_bookmark_is_a_table_whose_row_has_the_version() -> None:
 
 
 def test_partial_metadata_is_all_of_the_metadata_and_nothing_else() -> None:
-    partial = json.loads(PartialView().items([encode(THINGS, thing({"size": 1}))], NEW_YEAR)[0])
+    partial = json.loads(PartialView().items([encode(THINGS, thing({"size": 1}))], NEW_YEAR))
     assert partial == {
         "kind": "PartialObjectMetadata",
         "apiVersion": "meta.k8s.io/v1",
@@ -176,7 +210,7 @@ def test_partial_metadata_is_all_of_the_metadata_and_nothing_else() -> None:
 
 
 def test_the_whole_object_is_what_was_encoded() -> None:
-    assert json.loads(WholeView(THINGS).items([encode(THINGS, thing({"size": 3}))], 0)[0]) == thing({"size": 3})
+    assert json.loads(WholeView(THINGS).items([encode(THINGS, thing({"size": 3}))], 0)) == thing({"size": 3})
 
 
 @pytest.mark.parametrize("value", ["", "None", "Metadata", "Object"])
