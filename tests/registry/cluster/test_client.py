@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
+import orjson
 import pytest
 from aiohttp import web
 
 from apiserver.meta.errors import BadRequest, StatusError
+from apiserver.meta.resource import Object
 from apiserver.patch.media_types import MERGE_PATCH
 from registry.cluster.client import HttpClusterClient
 from registry.cluster.interface import (
@@ -20,6 +24,7 @@ from registry.cluster.interface import (
     reason_for_log,
 )
 from registry.cluster.kubernetes_asyncio_shim import Configuration
+from registry.cluster.watch_decoder import MalformedStream
 from tests.registry.cluster.http_server import Answer, Server, json, stream, watched
 
 
@@ -242,6 +247,34 @@ async def test_a_list_of_large_objects_is_read_one_at_a_time_up_to_a_size(
     )
     assert part.truncated
     assert 7 <= part.objects <= 9
+
+
+@pytest.mark.parametrize(
+    ("damaged", "is_read"),
+    [
+        pytest.param(lambda packed: packed, True, id="complete"),
+        pytest.param(lambda packed: packed[: len(packed) // 2], False, id="cut"),
+        pytest.param(lambda packed: packed[:20] + bytes(20) + packed[40:], False, id="damaged"),
+    ],
+)
+async def test_a_compressed_list_is_read_whole_or_not_at_all(
+    server: Server, client: HttpClusterClient, damaged: Callable[[bytes], bytes], is_read: bool
+) -> None:
+    items = [{"metadata": {"name": f"a{number}"}} for number in range(1000)]
+    packed = gzip.compress(orjson.dumps({"metadata": {"resourceVersion": "7"}, "items": items}))
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+        return web.Response(body=damaged(packed), headers=headers)
+
+    server.answer = answer
+    visited: list[Object] = []
+    if is_read:
+        assert await client.each_list_item(NAMESPACES, visit=visited.append) == "7"
+        assert visited == items
+    else:
+        with pytest.raises((ClusterUnreachable, MalformedStream)):
+            await client.each_list_item(NAMESPACES, visit=visited.append)
 
 
 @pytest.mark.parametrize(
