@@ -6,10 +6,11 @@ A function that the CEL library lacks does not compile; docs/admission.md lists 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from weakref import WeakValueDictionary
 
 from cel_expr_python import cel
 
@@ -168,6 +169,15 @@ class Activation:
         return self._native
 
 
+@dataclass(frozen=True, eq=False)
+class SharedEnv:
+    """An environment of the library, with its programs that are in use. A policy and its next version share the
+    programs of all expressions that do not change, and the versions of a CustomResourceDefinition share their rules."""
+
+    native: cel.Env
+    programs: WeakValueDictionary[str, Program] = field(default_factory=WeakValueDictionary)
+
+
 class Environment:
     """Declares object, oldObject, request and namespaceObject, and optionally params, authorizer and variables.
 
@@ -178,7 +188,7 @@ class Environment:
         self, *, params: bool = False, authorizer: bool = False, variables: Mapping[str, Type] | None = None
     ) -> None:
         self._variables = variables
-        self._env = _shared_env(params, authorizer) if not variables else _env(params, authorizer, variables)
+        self._env = _shared_env(params, authorizer) if not variables else _env_in_use(params, authorizer, variables)
 
     @classmethod
     def of_schema_rules(cls) -> Environment:
@@ -190,15 +200,20 @@ class Environment:
 
     def compile(self, expression: str, returns: Sequence[Type] = ()) -> Program:
         """`returns` lists the accepted result types; empty accepts any. Raises CompileError."""
+        if (program := self._env.programs.get(expression)) is None:
+            program = self._env.programs[expression] = self._compile(expression)
+        if returns and not any(program.returns == each for each in returns):
+            expected = " ".join(_type_name(each) for each in returns)
+            one_of = expected if len(returns) == 1 else f"one of [{expected}]"
+            raise CompileError(f"must evaluate to {one_of} but got {_type_name(program.returns)}")
+        return program
+
+    def _compile(self, expression: str) -> Program:
         used = fields_of("variables", expression) if self._variables is not None else []
         if missing := [name for name in used if name not in (self._variables or {})]:
             raise CompileError(f"compilation failed: ERROR: <input>: undefined field '{missing[0]}'")
         compiled = self._compiled(expression)
         found = compiled.return_type()
-        if returns and not any(found == each for each in returns):
-            expected = " ".join(_type_name(each) for each in returns)
-            one_of = expected if len(returns) == 1 else f"one of [{expected}]"
-            raise CompileError(f"must evaluate to {one_of} but got {_type_name(found)}")
         return Program(self, expression, compiled, found, tuple(used), _values_read_by(expression), found == BOOL)
 
     def _compiled(self, expression: str) -> cel.Expression:
@@ -206,14 +221,14 @@ class Environment:
             if calls(macro, expression):
                 raise CompileError(f"compilation failed: the macro '{macro}' is not available")
         try:
-            return self._env.compile(rewrite_unsupported_calls(expression))
+            return self._env.native.compile(rewrite_unsupported_calls(expression))
         except (RuntimeError, ValueError, LookupError) as error:
             raise CompileError(f"compilation failed: {_compile_error_message(error)}") from error
 
     def activation(self, values: Mapping[str, Any], *functions: cel.Function) -> Activation:
         """`functions` implement those that are bound for each evaluation: `authorizer…check(verb)`, and those of
         loops. Evaluated expressions must not call one that is missing."""
-        return Activation(self._env, values, functions)
+        return Activation(self._env.native, values, functions)
 
 
 def flatten_typed_fields(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -264,11 +279,24 @@ def _evaluation_error(error: str) -> EvaluationError:
 
 
 @functools.cache
-def _shared_env(params: bool, authorizer: bool) -> cel.Env:
+def _shared_env(params: bool, authorizer: bool) -> SharedEnv:
     return _env(params, authorizer, {})
 
 
-def _env(params: bool, authorizer: bool, variables: Mapping[str, Type]) -> cel.Env:
+def _env_in_use(params: bool, authorizer: bool, variables: Mapping[str, Type]) -> SharedEnv:
+    """One for the same declarations, as long as a program of it is in use."""
+    declared = params, authorizer, *sorted((name, str(kind.name())) for name, kind in variables.items())
+    if (found := _envs_in_use().get(declared)) is None:
+        found = _envs_in_use()[declared] = _env(params, authorizer, variables)
+    return found
+
+
+@functools.cache
+def _envs_in_use() -> WeakValueDictionary[Hashable, SharedEnv]:
+    return WeakValueDictionary()
+
+
+def _env(params: bool, authorizer: bool, variables: Mapping[str, Type]) -> SharedEnv:
     types: dict[str, Type] = {
         "object": Type.DYN,
         "oldObject": Type.DYN,
@@ -285,12 +313,17 @@ def _env(params: bool, authorizer: bool, variables: Mapping[str, Type]) -> cel.E
 
 
 @functools.cache
-def _rule_env() -> cel.Env:
+def _rule_env() -> SharedEnv:
     return _new_env({"self": Type.DYN, "oldSelf": Type.DYN})
 
 
-def _new_env(types: Mapping[str, Type]) -> cel.Env:
-    return cel.NewEnv(config=cel.NewEnvConfigFromYaml(_CONFIG), variables=dict(types), extensions=[_extension()])
+def _new_env(types: Mapping[str, Type]) -> SharedEnv:
+    return SharedEnv(cel.NewEnv(config=_config(), variables=dict(types), extensions=[_extension()]))
+
+
+@functools.cache
+def _config() -> cel.EnvConfig:
+    return cel.NewEnvConfigFromYaml(_CONFIG)
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from typing import Any
 from admission.cel.loops import LIST, TEST
 from admission.cel.tokenizer import REPLACE, select_chains
 
-_STATUS = re.compile(r"\A(?P<code>[A-Z_]+): (?P<text>.*?)(?: \[[A-Z_]+\])?\Z", re.DOTALL)
+_CODE, _CODE_AGAIN = re.compile(r"[A-Z_]+: "), re.compile(r" \[[A-Z_]+\]")
 _NO_OVERLOAD = "no such overload"
 COST_EXCEEDED = "operation cancelled: actual cost limit exceeded"
 _LOOPS = (f"{TEST}(", f"{LIST}(")
@@ -97,9 +97,12 @@ _CONVERSIONS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]
 
 
 def text_of_status(error: str) -> str:
-    """The text of a status of the library, `CODE: text`."""
-    found = _STATUS.match(error)
-    return found["text"] if found else error
+    """The text of a status of the library, `CODE: text` or `CODE: text [CODE]`."""
+    found = _CODE.match(error)
+    if found is None:
+        return error
+    end = max(error.rfind(" ["), found.end())
+    return error[found.end() : end if _CODE_AGAIN.fullmatch(error, end) else None]
 
 
 def to_kubernetes_message(error: str) -> str:

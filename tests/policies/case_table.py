@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import yaml
 
+from admission.policy.plugin import ValidatingPolicies
 from apiserver.meta.resource import Object
 from tests.policies import host_cases, ingress_cases, listener_cases, route_cases
 from tests.policies.cases import Case
+from tests.policies.in_process_evaluation import plugin_for
 
 _MANIFESTS = Path(__file__).parents[2] / "manifests"
 DIRECTORY = _MANIFESTS / "policies"
@@ -32,3 +35,9 @@ def manifests(kind: str) -> Mapping[str, Object]:
 
 POLICIES = manifests("ValidatingAdmissionPolicy")
 BINDINGS = manifests("ValidatingAdmissionPolicyBinding")
+
+
+@cache
+def plugin_of(name: str) -> ValidatingPolicies:
+    """The plugin with one policy of the manifests."""
+    return plugin_for(POLICIES[name], BINDINGS[name])

@@ -11,9 +11,9 @@ from admission.policy.compiled_policy import compile_policy
 from admission.tenant.host_policy import POLICY, TRUSTED_GROUPS, host_change_denial
 from registry.embedded.custom import shipped
 from tests.policies import cases
-from tests.policies.case_table import BINDINGS, CASES, CLUSTER_CASES, DIRECTORY, OPTIONAL_DIRECTORY, POLICIES
+from tests.policies.case_table import BINDINGS, CASES, CLUSTER_CASES, DIRECTORY, OPTIONAL_DIRECTORY, POLICIES, plugin_of
 from tests.policies.cases import GATEWAY_GROUP, Case
-from tests.policies.in_process_evaluation import NAME, attributes, plugin_for, rejection
+from tests.policies.in_process_evaluation import NAME, attributes, rejection
 
 _NAMES = {
     "cozystack-gateway-hostname-policy": ("gateway.networking.k8s.io", ["gateways"]),
@@ -25,13 +25,12 @@ _NAMES = {
     "cozystack-route-hostname-policy-grpc": ("gateway.networking.k8s.io", ["grpcroutes"]),
     "cozystack-ingress-hostname-policy": ("networking.k8s.io", ["ingresses"]),
 }
-_PLUGINS = {name: plugin_for(POLICIES[name], BINDINGS[name]) for name in POLICIES}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 async def test_a_case_has_the_decision_and_message_of_the_table(case: Case) -> None:
     """CHOICE-3, PEER-02: a namespace without a host may use no hostnames, which is deliberate."""
-    error = await rejection(_PLUGINS[case.policy], attributes(case))
+    error = await rejection(plugin_of(case.policy), attributes(case))
     group_resource = f"{case.plural}.{case.group}" if case.group else case.plural
     assert (error.message if error else "") == cases.rejection_message(case, NAME, group_resource)
     assert error is None or (error.code, error.reason) == (403, "Forbidden")

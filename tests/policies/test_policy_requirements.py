@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from tests.policies.case_table import BINDINGS, CASES, POLICIES
+from tests.policies.case_table import CASES, POLICIES, plugin_of
 from tests.policies.cases import Case, rejection_message
-from tests.policies.in_process_evaluation import NAME, attributes, plugin_for, rejection
+from tests.policies.in_process_evaluation import NAME, attributes, rejection
 
 _BY_ID = {case.id: case for case in CASES}
 _TRUSTED = (
@@ -150,5 +150,5 @@ def _resource(case: Case) -> str:
 
 
 async def _answer(case: Case) -> str:
-    error = await rejection(plugin_for(POLICIES[case.policy], BINDINGS[case.policy]), attributes(case))
+    error = await rejection(plugin_of(case.policy), attributes(case))
     return error.message if error else ""

@@ -49,18 +49,17 @@ def parse(text: str) -> OpaqueValue:
 
 def request_uri_problem(text: str) -> str:
     """Go's error message if the text is not a request URI; empty if it is one."""
-    quoted = _quoted(text)
-    if _CONTROL.search(text):
-        return f"parse {quoted}: net/url: invalid control character in URL"
-    if not text:
-        return f"parse {quoted}: empty url"
-    if text == "*":
-        return ""
     why = _problem(text)
-    return f"parse {quoted}: {why}" if why else ""
+    return f"parse {_quoted(text)}: {why}" if why else ""
 
 
 def _problem(text: str) -> str:
+    if _CONTROL.search(text):
+        return "net/url: invalid control character in URL"
+    if not text:
+        return "empty url"
+    if text == "*":
+        return ""
     if text.startswith(":"):
         return "missing protocol scheme"
     scheme, rest = _split_scheme(text)
@@ -112,7 +111,9 @@ def _unescape(text: str) -> str:
 
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in escaped) + '"'
+    if not escaped.isprintable():
+        escaped = "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in escaped)
+    return f'"{escaped}"'
 
 
 def hostname(url: Mapping[str, Any]) -> str:

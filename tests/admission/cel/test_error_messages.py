@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from admission.cel.environment import CompileError, Environment, EvaluationError, evaluate, flatten_typed_fields
-from admission.cel.error_messages import missing_field_message, to_kubernetes_message
+from admission.cel.error_messages import missing_field_message, text_of_status, to_kubernetes_message
 
 _VALUES = {
     "object": {"text": "abc", "number": 1, "none": None, "list": [1], "map": {"a": 1}},
@@ -17,6 +17,21 @@ _VALUES = {
 def _value(expression: str, values: dict[str, Any] = _VALUES) -> Any:
     environment = Environment()
     return evaluate(environment.compile(expression), environment.activation(flatten_typed_fields(values)))
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        pytest.param("INTERNAL: a\nb", "a\nb", id="a code"),
+        pytest.param("NOT_FOUND: a [b] [NOT_FOUND]", "a [b]", id="a code on both sides"),
+        pytest.param("INTERNAL: a [b]", "a [b]", id="brackets"),
+        pytest.param("INTERNAL: [INTERNAL]", "[INTERNAL]", id="brackets alone"),
+        pytest.param("INTERNAL:  [INTERNAL]", "", id="no text"),
+        pytest.param("no status: a [NOT_FOUND]", "no status: a [NOT_FOUND]", id="no code"),
+    ],
+)
+def test_the_text_of_a_status_has_no_codes(status: str, text: str) -> None:
+    assert text_of_status(status) == text
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 from cel_expr_python import cel
 
 from admission.cel.budget import CutOff
-from admission.cel.environment import Environment, EvaluationError, UnsupportedValue, evaluate
+from admission.cel.environment import Environment, EvaluationError, SharedEnv, UnsupportedValue, evaluate
 from admission.cel.evaluation import EvaluationOptions, ExpressionEvaluator, compile_expression
 from admission.cel.library.opaque_types import Type, function, overload
 
@@ -123,7 +123,7 @@ def _call(impl: Callable[..., Any], expression: str) -> Any:
     config = cel.NewEnvConfigFromYaml('extensions:\n- name: "optional"\n')
     env = cel.NewEnv(config=config, extensions=[cel.CelExtension("probe", [declared])])
     environment = Environment()
-    environment._env = env
+    environment._env = SharedEnv(env)
     return evaluate(environment.compile(expression), environment.activation({}))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from functools import cache
 from typing import Literal, cast
 
 from admission.policy.plugin import ValidatingPolicies
@@ -27,8 +28,14 @@ _NAMESPACES = StubNamespaces(*({"metadata": {"name": each}} for each in (*NAMESP
 
 def policy_of(case: AccountCase) -> str:
     """The name of the policy that limits the kind of the case."""
-    wanted = f"{case.kind.plural}/{case.subresource}" if case.subresource else case.kind.plural
-    [name] = [each for each, (policy, _) in LIMITS.items() if _covers(policy, case.kind.group, wanted)]
+    return _policy_of(
+        case.kind.group, f"{case.kind.plural}/{case.subresource}" if case.subresource else case.kind.plural
+    )
+
+
+@cache
+def _policy_of(group: str, resource: str) -> str:
+    [name] = [each for each, (policy, _) in LIMITS.items() if _covers(policy, group, resource)]
     return name
 
 
