@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from pydantic import BaseModel
 
+from apiserver.json.values import deep_copy
 from apiserver.meta.resource import Schema
 
 INT_OR_STRING: Schema = {"x-kubernetes-int-or-string": True}
@@ -16,6 +18,12 @@ def structural_schema(model: type[BaseModel]) -> Schema:
 
     Defaults are preserved. Raises ValueError for a model that a structural schema cannot describe.
     """
+    return deep_copy(_schema_of(model))
+
+
+@functools.cache
+def _schema_of(model: type[BaseModel]) -> Schema:
+    """pydantic takes some ten milliseconds for a model."""
     document = model.model_json_schema(by_alias=True, mode="validation")
     definitions = document.pop("$defs", {})
     return _structural(document, definitions)

@@ -350,7 +350,8 @@ class FakeCluster:
     def _publish(self, res: ClusterResource, obj: Object, kind: str, old: Object | None, manager: str = "") -> None:
         self._rv += 1
         obj["metadata"]["resourceVersion"] = str(self._rv)
-        self._history.append(Change(self._rv, kind, res, deep_copy(obj), old, manager))
+        # nothing changes it any more: it is replaced as a whole
+        self._history.append(Change(self._rv, kind, res, obj, old, manager))
         self._wake()
 
     def _wake(self) -> None:

@@ -163,7 +163,7 @@ class InformerFactory:
         await availability.wait_until_served(self._cluster)
         while True:
             await asyncio.sleep(_CHECK_SECONDS)
-            unreachable = [each for each in self.all if each.resource == availability.resource and not each.reachable]
+            unreachable = [each for each in self.all if not each.reachable and each.resource == availability.resource]
             found = await availability.find_served_version(self._cluster) if unreachable else None
             if found is not None and found != availability.resource:
                 _logger.info("kube-apiserver now serves %s in version %s", availability.name, found.version)
