@@ -13,7 +13,7 @@ from pathlib import Path
 import kubernetes_asyncio.client  # noqa: F401
 import pytest
 from _pytest.nodeid import NodeId
-from blockbuster import blockbuster_ctx
+from blockbuster import BlockBuster
 from hypothesis import settings
 from xdist.remote import Producer
 
@@ -116,8 +116,18 @@ def _shared_cluster(item: pytest.Item) -> str:
 @pytest.fixture(autouse=True)
 def no_blocking_calls() -> Iterator[None]:
     """Fails on blocking calls of the project's code on the event loop."""
-    with blockbuster_ctx(PROJECT_PACKAGES):
+    watching = _blockbuster()
+    watching.activate()
+    try:
         yield
+    finally:
+        watching.deactivate()
+
+
+@functools.cache
+def _blockbuster() -> BlockBuster:
+    """Made once: it looks for sixty functions and the folders of the packages, which takes longer than many tests."""
+    return BlockBuster(PROJECT_PACKAGES)
 
 
 @pytest.fixture

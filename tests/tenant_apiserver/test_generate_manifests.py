@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 import yaml
 
 from admission.tenant.host_policy import TRUSTED_GROUPS
+from apiserver.json.values import deep_copy
 from controller.tenant.rbac_step import ROLES
 from registry.tenant.cluster_roles import TENANT_ROLES, TENANT_ROUTES, TENANTS_VISIBLE
 from registry.tenant.quota_keys import EQUAL
@@ -43,7 +45,12 @@ PART_OF = {"app.kubernetes.io/part-of": "tenant-apiserver"}
 
 
 def built(directory: str) -> list[dict[str, Any]]:
-    """The objects of a kustomization, built by the real kubectl."""
+    """The objects of a kustomization, built by the real kubectl: once, because no test writes into the folder."""
+    return deep_copy(_built(directory))
+
+
+@functools.cache
+def _built(directory: str) -> list[dict[str, Any]]:
     result = subprocess.run([KUBECTL, "kustomize", ROOT / directory], capture_output=True, text=True, timeout=60)
     assert result.returncode == 0, result.stderr
     return list(yaml.load_all(result.stdout, Loader=yaml.CSafeLoader))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -120,20 +121,41 @@ def review(index: RoleIndex, user: User, key: Key, criteria: Sequence[Visibility
 ComputeVisibility = Callable[[User, RoleIndex, Sequence[VisibilityCriterion]], VisibleObjects]
 
 
-def differences(compute: ComputeVisibility, *, states: int) -> tuple[int, int, int]:
-    """The number of differences between `compute` and the reviews, of all comparisons, and of allowed reviews."""
+@dataclass(frozen=True)
+class Reviews:
+    """The answers of reviews for one user by one index."""
+
+    index: RoleIndex
+    user: User
+    criteria: Sequence[VisibilityCriterion]
+    allowed: Sequence[tuple[Key, bool]]
+
+
+@functools.cache
+def reviews(states: int) -> Sequence[Reviews]:
+    """Of `states` indices; made once, because every mutant is compared with the same."""
     rng = random.Random(7)
-    wrong = total = allowed = 0
+    found = []
     for _ in range(states):
         index = random_index(rng)
         for user in USERS:
             for criteria in ((TENANTS,), BOTH):
-                visible = compute(user, index, criteria)
-                for key in (Key(namespace, rng.choice(NAMES)) for namespace in TENANT_NAMESPACES):
-                    expected = review(index, user, key, criteria)
-                    total += 1
-                    allowed += expected
-                    wrong += visible.includes(THINGS, key) != expected
+                keys = [Key(namespace, rng.choice(NAMES)) for namespace in TENANT_NAMESPACES]
+                found.append(
+                    Reviews(index, user, criteria, [(key, review(index, user, key, criteria)) for key in keys])
+                )
+    return found
+
+
+def differences(compute: ComputeVisibility, *, states: int) -> tuple[int, int, int]:
+    """The number of differences between `compute` and the reviews, of all comparisons, and of allowed reviews."""
+    wrong = total = allowed = 0
+    for each in reviews(states):
+        visible = compute(each.user, each.index, each.criteria)
+        for key, expected in each.allowed:
+            total += 1
+            allowed += expected
+            wrong += visible.includes(THINGS, key) != expected
     return wrong, total, allowed
 
 
@@ -242,6 +264,7 @@ MUTANTS = {
 
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS.keys())
 def test_the_comparison_with_reviews_detects_a_mutant(mutant: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
+    reviews(300)
     mutant(monkeypatch)
     wrong, _, _ = differences(visible_objects, states=300)
     assert wrong > 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+from array import array
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -30,11 +32,15 @@ SPDY = (
 )
 PROTOCOLS = [pytest.param(WEBSOCKET, id="websocket"), pytest.param(SPDY, id="SPDY")]
 MIB = 1024 * 1024
-# no two of its blocks are equal, so that lost, doubled and exchanged ones are seen
-CONTENT = b"".join(number.to_bytes(8) for number in range(32 * MIB // 8))
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Upgrade = tuple[str, ...]
+
+
+@functools.cache
+def content() -> bytes:
+    """32 MiB. No two of its blocks are equal, so that lost, doubled and exchanged ones are seen."""
+    return array("Q", range(32 * MIB // 8)).tobytes()
 
 
 @pytest.fixture(params=["openssl", "asyncio"])
@@ -81,8 +87,8 @@ async def test_the_cluster_gets_the_request_of_the_client_and_every_byte_after_i
     """The upstream returns what it gets."""
     async with upgraded(proxy, upgrade, subresource) as (reader, writer):
         assert await reader.readexactly(5) == b"hello"
-        writer.write(CONTENT[:MIB])
-        assert await reader.readexactly(MIB) == CONTENT[:MIB]
+        writer.write(content()[:MIB])
+        assert await reader.readexactly(MIB) == content()[:MIB]
     [request] = proxy.upstream.forwarded
     method, protocol, *lines = upgrade
     assert (request.method, request.target) == (method, f"{POD}/{subresource}")
@@ -109,9 +115,9 @@ async def test_all_that_the_client_sent_before_it_ended_its_side_reaches_the_clu
 
     proxy.upstream.on_connection = switching(read_slowly)
     async with upgraded(proxy) as (_reader, writer):
-        writer.write(CONTENT)
+        writer.write(content())
         writer.close()
-        assert await arrived == CONTENT
+        assert await arrived == content()
 
 
 async def test_a_client_may_be_gone_before_the_cluster_reads(proxy: RunningProxy) -> None:
@@ -125,13 +131,13 @@ async def test_a_client_may_be_gone_before_the_cluster_reads(proxy: RunningProxy
 
     proxy.upstream.on_connection = switching(read_late)
     async with upgraded(proxy) as (_reader, writer):
-        writer.write(CONTENT[:MIB])
+        writer.write(content()[:MIB])
         writer.close()
         # what it has sent is on its way, and so is its end
         for _ in range(2000):
             await asyncio.sleep(0)
         gone.set()
-        assert await arrived == CONTENT[:MIB]
+        assert await arrived == content()[:MIB]
 
 
 async def test_all_that_the_cluster_sent_before_it_ended_its_side_reaches_the_client(proxy: RunningProxy) -> None:
@@ -139,14 +145,14 @@ async def test_all_that_the_cluster_sent_before_it_ended_its_side_reaches_the_cl
     ended = asyncio.Event()
 
     async def send_and_end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(CONTENT)
+        writer.write(content())
         ended.set()
         writer.close()
 
     proxy.upstream.on_connection = switching(send_and_end)
     async with upgraded(proxy) as (reader, _writer):
         await ended.wait()
-        assert await reader.read() == CONTENT
+        assert await reader.read() == content()
 
 
 async def test_a_cluster_may_end_its_side_with_its_answer(proxy: RunningProxy) -> None:
