@@ -135,7 +135,11 @@ class ControlPlane:
         return credentials.with_token(directory, user, server=self.url, ca=self._file("ca.crt"), token=token)
 
     def stop(self) -> None:
-        for process in reversed(self.processes):
+        """Kills all but etcd, whose data another control plane may begin with: a kube-apiserver that is told to stop
+        waits a minute for its watches."""
+        for process in reversed(self.processes[1:]):
+            process.kill()
+        for process in self.processes[:1]:
             process.stop()
 
     def compact(self) -> None:

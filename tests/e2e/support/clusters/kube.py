@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import socket
 import ssl
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -59,11 +58,11 @@ class KubeCluster(E2eCluster):
         if not control_plane.is_prepared:
             install(self.kubectl, directory, crds)
         self.account = self.account_of("tenant-apiserver")
+        # before our server starts, which then writes its CA into the APIServices at once, instead of when it next looks
+        register(self.kubectl, directory, self.port)
         self.server = self.start()
         self.processes = [self.server, *control_plane.processes]
         try:
-            self._wait_until_listening()
-            register(self.kubectl, directory, self.port)
             self.wait_until_available()
             # started last, so that they discover every kind at once instead of at their next resync
             control_plane.start_controllers()
@@ -145,15 +144,6 @@ class KubeCluster(E2eCluster):
     def _direct_tls(self) -> ssl.SSLContext:
         secret = self.client().get("/api/v1/namespaces/cozy-system/secrets/tenant-apiserver-serving-cert").expect(200)
         return credentials.tls_context(base64.b64decode(secret["data"]["ca.crt"]).decode())
-
-    def _wait_until_listening(self) -> None:
-        """The aggregator that finds nothing at its port tries again only after a while."""
-
-        def is_listening() -> bool:
-            with socket.socket() as connection:
-                return connection.connect_ex(("127.0.0.1", self.port)) == 0
-
-        self.wait_until("our server listens", is_listening)
 
     def wait_until_available(self) -> None:
         """Waits until the aggregator serves all of our groups, and their discovery and OpenAPI documents.
