@@ -87,6 +87,7 @@ from tenant_apiserver.wiring.tenant_api import TenantApi, TenantApiConfig, tenan
 from tenant_apiserver.wiring.tenant_controller import NAME as TENANT
 
 API_SERVICES = ("v1alpha1.apps.cozystack.io", "v1alpha1.core.cozystack.io", "v1alpha1.sdn.cozystack.io")
+_GROUPS = frozenset(name.partition(".")[2] for name in API_SERVICES)
 
 _logger = logging.getLogger("tenant_apiserver")
 
@@ -113,7 +114,7 @@ async def _serve(options: ServeOptions, settings: PlatformSettings) -> int:
     except ValueError as error:
         print(f"tenant-apiserver serve: {with_value('--kubeconfig', options.kubeconfig)}: {error}", file=sys.stderr)
         return 1
-    admission = ClusterAdmission(cluster, process.metrics.registry)
+    admission = ClusterAdmission(cluster, process.metrics.registry, groups=_GROUPS)
     try:
         await _Server(options, settings, cluster, admission, process).run()
     except (CannotListen, PkiUnusable, UnusableFile, _CannotStart) as error:

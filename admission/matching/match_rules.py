@@ -3,7 +3,7 @@ namespaces."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,6 +98,14 @@ class MatchCriteria:
             bool(self.error)
             or not self.rules
             or any(rule.covers(attributes, each) for rule in self.rules for each in targets)
+        )
+
+    def may_concern(self, groups: Collection[str]) -> bool:
+        """Reports whether some request for a resource of these API groups matches. Criteria with an `error` may."""
+        return (
+            bool(self.error)
+            or not self.rules
+            or any(_includes(rule.groups, each) for rule in self.rules for each in groups)
         )
 
     def _first_match(

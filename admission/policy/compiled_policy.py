@@ -43,17 +43,57 @@ class ParamRef:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompiledPolicy:
-    name: str
-    spec: Mapping[str, Any]
-    ignores_errors: bool
-    match: MatchCriteria
-    param_kind: ParamKind | None
+class PolicyExpressions:
     environment: Environment
     variables: Mapping[str, Expression]
     conditions: tuple[Expression, ...]
     validations: tuple[Validation, ...]
     audits: tuple[tuple[str, Expression], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompiledPolicy:
+    """Its expressions are compiled on first use. One that does not compile is stored with its error, and fails when it
+    is evaluated."""
+
+    name: str
+    spec: Mapping[str, Any]
+    ignores_errors: bool
+    match: MatchCriteria
+    param_kind: ParamKind | None
+
+    @cached_property
+    def expressions(self) -> PolicyExpressions:
+        return _compile_expressions(self.spec)
+
+    def compile(self) -> None:
+        """Compiles the expressions now."""
+        _ = self.expressions
+
+    @property
+    def is_compiled(self) -> bool:
+        """True once the expressions were used."""
+        return "expressions" in self.__dict__
+
+    @property
+    def environment(self) -> Environment:
+        return self.expressions.environment
+
+    @property
+    def variables(self) -> Mapping[str, Expression]:
+        return self.expressions.variables
+
+    @property
+    def conditions(self) -> tuple[Expression, ...]:
+        return self.expressions.conditions
+
+    @property
+    def validations(self) -> tuple[Validation, ...]:
+        return self.expressions.validations
+
+    @property
+    def audits(self) -> tuple[tuple[str, Expression], ...]:
+        return self.expressions.audits
 
     @cached_property
     def reads(self) -> frozenset[str]:
@@ -101,20 +141,25 @@ class PolicyBinding:
 
 
 def compile_policy(obj: Object) -> CompiledPolicy:
-    """Compiles all expressions. One that does not compile is stored with its error, and fails when it is evaluated."""
+    """Parses all but the expressions, which are compiled on first use."""
     spec: Mapping[str, Any] = obj.get("spec") or {}
     params = spec.get("paramKind")
-    declared = bool(params)
-    variables, types = _variables(spec.get("variables") or (), params=declared)
-    environment = Environment(params=declared, authorizer=True, variables=types)
-    messages = Environment(params=declared, variables=types)
-    conditions = Environment(params=declared, authorizer=True)
     return CompiledPolicy(
         name=obj["metadata"]["name"],
         spec=spec,
         ignores_errors=spec.get("failurePolicy") == "Ignore",
         match=parse_match_criteria(spec.get("matchConstraints")),
         param_kind=ParamKind(params.get("apiVersion") or "", params.get("kind") or "") if params else None,
+    )
+
+
+def _compile_expressions(spec: Mapping[str, Any]) -> PolicyExpressions:
+    declared = bool(spec.get("paramKind"))
+    variables, types = _variables(spec.get("variables") or (), params=declared)
+    environment = Environment(params=declared, authorizer=True, variables=types)
+    messages = Environment(params=declared, variables=types)
+    conditions = Environment(params=declared, authorizer=True)
+    return PolicyExpressions(
         environment=environment,
         variables=variables,
         conditions=tuple(

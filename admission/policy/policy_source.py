@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from admission.matching.compiled_configurations import CompiledConfigurations
@@ -15,6 +15,7 @@ from admission.policy.compiled_policy import (
     parse_policy_binding,
 )
 from apiserver.admission import Attributes
+from apiserver.meta.resource import Object
 
 # kinds come and go with CustomResourceDefinitions
 _MOST_RESOURCES = 4096
@@ -29,13 +30,18 @@ class BoundPolicy:
 
 
 class PolicySource:
-    """`policies` and `bindings` are event handlers for two informers."""
+    """`policies` and `bindings` are event handlers for two informers.
 
-    def __init__(self) -> None:
+    Policies about other API groups than `groups` are compiled when a request needs them, if ever: of a cluster's
+    policies, few are about the kinds of an aggregated server. None compiles all of them at once.
+    """
+
+    def __init__(self, groups: Collection[str] | None = None) -> None:
+        self._groups = groups
         self._bound_policies: tuple[BoundPolicy, ...] | None = None
         self._applicable: dict[tuple[object, ...], Sequence[BoundPolicy]] = {}
         self._listeners: list[Callable[[], None]] = []
-        self.policies = CompiledConfigurations(compile_policy, self._on_change)
+        self.policies = CompiledConfigurations(self._compile, self._on_change)
         self.bindings = CompiledConfigurations(parse_policy_binding, self._on_change)
 
     @property
@@ -70,13 +76,20 @@ class PolicySource:
 
     @property
     def problems(self) -> Mapping[str, Sequence[str]]:
-        """Configuration and compile errors, by policy name."""
-        found = {name: self.policies.compiled[name].problems for name in sorted(self.policies.compiled)}
+        """Configuration and compile errors of the policies that were compiled, by name."""
+        compiled = self.policies.compiled
+        found = {name: compiled[name].problems for name in sorted(compiled) if compiled[name].is_compiled}
         return {name: problems for name, problems in found.items() if problems}
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """`listener` is called after each change of a policy or binding."""
         self._listeners.append(listener)
+
+    def _compile(self, obj: Object) -> CompiledPolicy:
+        policy = compile_policy(obj)
+        if self._groups is None or policy.match.may_concern(self._groups):
+            policy.compile()
+        return policy
 
     def _on_change(self) -> None:
         self._bound_policies = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from prometheus_client import CollectorRegistry
 
@@ -17,11 +17,14 @@ from tenant_apiserver.wiring.webhooks import ClusterWebhooks
 
 
 class ClusterAdmission:
-    """The caller runs `informers` and `policies.params`, and calls `close` at the end."""
+    """The caller runs `informers` and `policies.params`, and calls `close` at the end. `groups` are the API groups
+    whose policies are compiled at once; None stands for all."""
 
-    def __init__(self, cluster: DiscoverableCluster, registry: CollectorRegistry) -> None:
+    def __init__(
+        self, cluster: DiscoverableCluster, registry: CollectorRegistry, *, groups: Collection[str] | None = None
+    ) -> None:
         threads = EvaluationThreads()
-        self.policies = ClusterPolicies(cluster, threads)
+        self.policies = ClusterPolicies(cluster, threads, groups)
         self.webhooks = ClusterWebhooks(cluster, registry, threads)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 from admission.cel.evaluation_threads import EvaluationThreads
@@ -166,14 +166,16 @@ class InformerParamSource:
 
 
 class ClusterPolicies:
-    """The policies of the cluster. The caller runs `informers` and `params`."""
+    """The policies of the cluster. The caller runs `informers` and `params`. `groups` are those of PolicySource."""
 
-    def __init__(self, cluster: DiscoverableCluster, threads: EvaluationThreads) -> None:
+    def __init__(
+        self, cluster: DiscoverableCluster, threads: EvaluationThreads, groups: Collection[str] | None = None
+    ) -> None:
         self._threads = threads
         policies = Informer(cluster, VALIDATINGADMISSIONPOLICIES, store_objects=False)
         bindings = Informer(cluster, VALIDATINGADMISSIONPOLICYBINDINGS, store_objects=False)
         self.informers: Sequence[Informer] = (policies, bindings)
-        self.source = PolicySource()
+        self.source = PolicySource(groups)
         policies.add_handler(self.source.policies)
         bindings.add_handler(self.source.bindings)
         self.params = InformerParamSource(cluster, self.source)

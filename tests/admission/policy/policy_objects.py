@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -94,8 +94,10 @@ ROOT_NAMESPACE: Object = {
 }
 
 
-def policy_source(policies: Sequence[Object], bindings: Sequence[Object]) -> PolicySource:
-    source = PolicySource()
+def policy_source(
+    policies: Sequence[Object], bindings: Sequence[Object], groups: Collection[str] | None = None
+) -> PolicySource:
+    source = PolicySource(groups)
     run_coroutine(source.policies.replace(policies, 1))
     run_coroutine(source.bindings.replace(bindings, 1))
     return source

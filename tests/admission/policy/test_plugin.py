@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.admission.policy.policy_objects import (
+    RULES,
     StubNamespaces,
     binding,
     create,
@@ -247,3 +248,18 @@ async def test_compile_errors_of_policies_are_reported() -> None:
     policies = policy_source([policy({"expression": "1 < 2.5"}), policy({"expression": "true"}, name="fine")], [])
     assert list(policies.problems) == ["p"]
     assert policies.problems["p"][0].startswith("expression '1 < 2.5': compilation failed:")
+
+
+async def test_of_an_aggregated_servers_policies_only_those_about_its_groups_are_compiled_at_once() -> None:
+    others = {"matchConstraints": {"resourceRules": [{**RULES["resourceRules"][0], "apiGroups": ["batch"]}]}}
+    invalid = {"matchConstraints": {"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "?"}]}}}
+    documents = [
+        policy({"expression": "1 < 2.5"}, name="about-ours"),
+        policy({"expression": "1 < 2.5"}, name="about-others", **others),
+        policy({"expression": "true"}, name="about-what", **invalid),
+    ]
+    source = policy_source(documents, [], groups=["apps.cozystack.io"])
+    assert list(source.problems) == ["about-ours", "about-what"]
+    # one that is needed nevertheless, for a dry run of a write of another kind
+    assert source.policies.compiled["about-others"].validations[0].expression.error
+    assert list(source.problems) == ["about-others", "about-ours", "about-what"]
