@@ -140,11 +140,21 @@ def prepared_kube_cluster(
     more_flags: Mapping[str, object] | None = None,
 ) -> KubeCluster:
     """`more_flags` are those of kube-apiserver."""
-    base = directories.getbasetemp()
-    # the folder of the session that its processes share
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    prepared = prepared_control_plane(shared, *find_control_plane_files())
+    prepared = prepared_control_plane(_folder_of_session(directories), *find_control_plane_files())
     return kube_cluster(directory, prepared=prepared, run=run, more_flags=more_flags)
+
+
+def control_plane_with_crds(directory: Path, directories: pytest.TempPathFactory) -> ControlPlane:
+    """A control plane with the CRDs of Flux, Gateway API and cert-manager, for a test that installs the rest."""
+    binaries, crds = find_control_plane_files()
+    prepared = prepared_control_plane(_folder_of_session(directories), binaries, crds, with_manifests=False)
+    return ControlPlane(directory, binaries, prepared=prepared)
+
+
+def _folder_of_session(directories: pytest.TempPathFactory) -> Path:
+    """The folder that the processes of a session share."""
+    base = directories.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
 
 def kube_cluster(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -11,12 +10,10 @@ import pytest
 
 from tests.e2e.support.admission.judged_definitions import FIELDS, definition
 from tests.e2e.support.admission.judged_objects import CUSTOM, GADGETS, SHIPPED, Judged
-from tests.e2e.support.clusters.cluster import KUBECTL
-from tests.e2e.support.clusters.control_plane import ControlPlane, crd_flags
 from tests.e2e.support.clusters.embedded import EmbeddedCluster
 from tests.e2e.support.clusters.processes import wait_until
 from tests.e2e.support.http.https_client import Client, Response
-from tests.server_fixtures import find_control_plane_files
+from tests.server_fixtures import control_plane_with_crds
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SERVED = (
@@ -31,12 +28,8 @@ ALL = {"dryRun": "All"}
 @pytest.fixture(scope="module")
 def kube_apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """A kube-apiserver with the CRDs of Flux, Gateway API and cert-manager, without our server."""
-    binaries, crds = find_control_plane_files()
-    running = ControlPlane(tmp_path_factory.mktemp("judge"), binaries)
+    running = control_plane_with_crds(tmp_path_factory.mktemp("judge"), tmp_path_factory)
     try:
-        command = [str(KUBECTL), f"--kubeconfig={running.admin.kubeconfig}", "apply", "--server-side", *crd_flags(crds)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=180)
-        assert done.returncode == 0, done.stderr
         client = Client(running.url, running.admin.tls, running.admin.headers)
         install_gadgets(client)
         for path in SERVED:

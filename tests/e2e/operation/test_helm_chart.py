@@ -15,10 +15,11 @@ import pytest
 import yaml
 
 from tests.e2e.support.clusters.cluster import KUBECTL
-from tests.e2e.support.clusters.control_plane import Binaries, ControlPlane, crd_flags
+from tests.e2e.support.clusters.control_plane import ControlPlane
 from tests.e2e.support.clusters.processes import REPOSITORY, wait_until
 from tests.e2e.support.helm import helm, run_helm_alone
 from tests.e2e.support.http.https_client import Client
+from tests.server_fixtures import control_plane_with_crds
 
 CHART = REPOSITORY / "manifests" / "chart"
 MERGE = "application/merge-patch+json"
@@ -63,14 +64,11 @@ class ChartCluster:
 
 
 @pytest.fixture
-def cluster(control_plane_files: tuple[Binaries, Path], tmp_path: Path) -> Iterator[ChartCluster]:
+def cluster(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChartCluster]:
     helm()
-    binaries, crds = control_plane_files
-    running = ControlPlane(tmp_path, binaries)
+    running = control_plane_with_crds(tmp_path, tmp_path_factory)
     try:
-        found = ChartCluster(tmp_path, running)
-        found.kubectl("apply", "--server-side", *crd_flags(crds))
-        yield found
+        yield ChartCluster(tmp_path, running)
     finally:
         running.stop()
 

@@ -26,6 +26,7 @@ from tests.e2e.support.clusters.killed_servers import (
     WorkloadSize,
 )
 from tests.e2e.support.clusters.processes import wait_until
+from tests.server_fixtures import control_plane_with_crds
 
 pytestmark = pytest.mark.faults
 
@@ -39,11 +40,13 @@ CASCADE = {"metadata": {"annotations": {stored_key(CASCADE_ANNOTATION): "true"}}
 
 
 @pytest.fixture(params=["embedded", "kube"])
-def testbed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KillTestbed]:
+def testbed(
+    request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[KillTestbed]:
     if request.param == "embedded":
         created: KillTestbed = EmbeddedKillTestbed(tmp_path)
     else:
-        created = KubeKillTestbed(tmp_path, *request.getfixturevalue("control_plane_files"))
+        created = KubeKillTestbed(tmp_path, control_plane_with_crds(tmp_path, tmp_path_factory))
     yield created
     created.stop()
 

@@ -21,7 +21,7 @@ from tests.e2e.support.clusters.control_plane import Binaries, ControlPlane
 from tests.e2e.support.clusters.kube import KubeCluster
 from tests.e2e.support.clusters.processes import wait_until
 from tests.e2e.support.http.https_client import Client
-from tests.server_fixtures import kube_cluster
+from tests.server_fixtures import prepared_kube_cluster
 
 _ROOT = Path(__file__).parents[3]
 EVERY_VERB = [
@@ -36,7 +36,7 @@ EVERY_VERB = [
 def uses(tmp_path_factory: pytest.TempPathFactory) -> set[Use]:
     """The requests of a server that uses all of its features."""
     directory = tmp_path_factory.mktemp("rights")
-    running = kube_cluster(directory)
+    running = prepared_kube_cluster(directory, tmp_path_factory)
     try:
         if not running.has_controllers:
             pytest.skip("needs a kube-controller-manager beside kube-apiserver: put it into KUBEBUILDER_ASSETS")

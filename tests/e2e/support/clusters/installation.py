@@ -37,6 +37,12 @@ def install(kubectl: Kubectl, directory: Path, crds: Path) -> None:
     kubectl("create", f"--filename={networks}")
 
 
+def install_crds(kubectl: Kubectl, directory: Path, crds: Path) -> None:
+    """Installs the CRDs of a folder only."""
+    kubectl("apply", "--server-side", *crd_flags(crds))
+    kubectl("wait", "--for=condition=Established", "crd", "--all", f"--timeout={_ESTABLISHED_SECONDS}s")
+
+
 def register(kubectl: Kubectl, directory: Path, port: int) -> None:
     """Creates the APIServices, which lead to a port of this machine."""
     _apply(kubectl, directory / "registration", [_REGISTRATION], _replacement("APIService", "/spec/service/port", port))

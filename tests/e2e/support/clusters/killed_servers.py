@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.e2e.support.clusters import credentials
 from tests.e2e.support.clusters.cluster import KUBECTL, KUBECTL_PATIENCE, PATIENCE
-from tests.e2e.support.clusters.control_plane import Binaries, ControlPlane, crd_flags
+from tests.e2e.support.clusters.control_plane import ControlPlane
 from tests.e2e.support.clusters.credentials import Identity
 from tests.e2e.support.clusters.processes import REPOSITORY, Process, free_port, run_command, wait_until
 from tests.e2e.support.http.https_client import Client
@@ -151,11 +151,11 @@ class KubeKillTestbed(KillTestbed):
     # Creating all Tenants takes over 400 requests, and the namespace controller needs a while for each namespace.
     size = WorkloadSize(parents=5, children=7, kills_while_creating=(300, 120, 120), kills_while_deleting=(150,))
 
-    def __init__(self, directory: Path, binaries: Binaries, crds: Path) -> None:
+    def __init__(self, directory: Path, control_plane: ControlPlane) -> None:
+        """`control_plane` has the CRDs of Flux, Gateway API and cert-manager."""
         super().__init__(directory)
-        self._control_plane = ControlPlane(directory, binaries)
+        self._control_plane = control_plane
         try:
-            self._kubectl("apply", "--server-side", *crd_flags(crds))
             self._kubectl(
                 "apply",
                 "--server-side",

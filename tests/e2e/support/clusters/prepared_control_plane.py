@@ -5,31 +5,33 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.e2e.support.clusters.cluster import KUBECTL
 from tests.e2e.support.clusters.control_plane import Binaries, ControlPlane
-from tests.e2e.support.clusters.installation import install
+from tests.e2e.support.clusters.installation import install, install_crds
 
 _COMMAND_SECONDS = 180
 
 
-def prepared_control_plane(shared: Path, binaries: Binaries, crds: Path) -> Path:
-    """Returns the directory of a stopped control plane with our manifests but without our server.
+def prepared_control_plane(shared: Path, binaries: Binaries, crds: Path, *, with_manifests: bool = True) -> Path:
+    """Returns the directory of a stopped control plane without our server, with the CRDs, and with our manifests.
 
     The first process that needs it prepares it in `shared`; the others of the session wait for it.
     """
-    directory, done = shared / "prepared", shared / "prepared.done"
-    with (shared / "prepared.lock").open("w") as lock:
+    name = "prepared" if with_manifests else "prepared-crds"
+    directory, done = shared / name, shared / f"{name}.done"
+    with (shared / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not done.exists():
             directory.mkdir()
-            _prepare(directory, binaries, crds)
+            _prepare(directory, binaries, crds, install if with_manifests else install_crds)
             done.touch()
     return directory
 
 
-def _prepare(directory: Path, binaries: Binaries, crds: Path) -> None:
+def _prepare(directory: Path, binaries: Binaries, crds: Path, install_into: Callable[..., None]) -> None:
     running = ControlPlane(directory, binaries)
     environment = {**os.environ, "HOME": str(directory)}
 
@@ -39,6 +41,6 @@ def _prepare(directory: Path, binaries: Binaries, crds: Path) -> None:
         assert done.returncode == 0, done.stderr
 
     try:
-        install(kubectl, directory, crds)
+        install_into(kubectl, directory, crds)
     finally:
         running.stop()
