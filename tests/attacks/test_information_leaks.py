@@ -101,9 +101,17 @@ def test_anonymous_users_see_only_the_names_of_checks(cluster: E2eCluster, uniqu
 
 @pytest.mark.usefixtures("kube")
 def test_readyz_names_policies_only_to_who_may_get_metrics(cluster: E2eCluster, unique: str) -> None:
-    """A policy that does not compile is not stored, so only a kube-apiserver, which compiles more, can have one."""
+    """A policy that does not compile is not stored, so only a kube-apiserver, which compiles more, can have one. Ours
+    compiles those about its own kinds."""
     policies = Policies(cluster, "default")
-    with policies.in_force({"validations": [{"expression": "1 < 2.5"}]}, wait=False) as name:
+    tenants = {
+        "apiGroups": ["apps.cozystack.io"],
+        "apiVersions": ["*"],
+        "operations": ["CREATE"],
+        "resources": ["tenants"],
+    }
+    spec = {"matchConstraints": {"resourceRules": [tenants]}, "validations": [{"expression": "1 < 2.5"}]}
+    with policies.in_force(spec, wait=False) as name:
 
         def shown(client: Client) -> str:
             return client.get("/readyz", query={"verbose": ""}).content.decode()
