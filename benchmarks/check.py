@@ -34,7 +34,7 @@ _CHANGES = 20
 # A count that is so far below its bound lets an increase pass unseen.
 _LOOSE = 0.9
 # else each status changes once more, after a minute in which Flux has not written one
-_SETTINGS = "tenants:\n  release: suspended\n"
+SETTINGS = "tenants:\n  release: suspended\n"
 # those of a tenant's objects, and the reviews and claims of a write
 _RESOURCES = (
     "events",
@@ -62,19 +62,19 @@ class Counting:
 
     async def run(self) -> None:
         await self._target.grant()
-        await self._settle()
+        await self.settle()
         tracked = (await self._target.counts())["tracked"]
-        await self._create(range(_TENANTS), "b")
-        await self._count_reads()
+        await self.create(range(_TENANTS), "b")
+        await self.count_reads()
         await self._count_creates()
         await self._count_changes()
-        await self._count_events()
+        await self.count_events()
         await self._count_start()
         # right after a start there is no history; what the process itself has differs by a thousand from start to start
         more = (await self._target.counts())["tracked"] - tracked
         self.found["objects tracked for a Tenant"] = more / (_TENANTS + _MORE)
 
-    async def _count_reads(self) -> None:
+    async def count_reads(self) -> None:
         reads = {
             "GET": f"{COLLECTION}/{objects.name('b', 7)}",
             f"LIST of {_TENANTS}": COLLECTION,
@@ -96,17 +96,17 @@ class Counting:
 
     async def _count_creates(self) -> None:
         before = await self._writes()
-        await self._create(range(_MORE), "c")
+        await self.create(range(_MORE), "c")
         self._add_writes("create", before, await self._writes(), _MORE)
 
     async def _count_changes(self) -> None:
         before = await self._writes()
         for value in range(_CHANGES):
             await self._change(objects.name("c", value), "once")
-        await self._settle()
+        await self.settle()
         self._add_writes("change of a label", before, await self._writes(), _CHANGES)
 
-    async def _count_events(self) -> None:
+    async def count_events(self) -> None:
         """The difference between changes that are watched and those that are not."""
         unwatched = min([await self._calls_of_changes(turn) for turn in range(_TURNS)])
         group = WatcherGroup(self._target.user, COLLECTION, _WATCHERS)
@@ -125,24 +125,24 @@ class Counting:
         await self._target.server.stop()
         await self._target.start()
         await self._target.ready()
-        await self._settle()
+        await self.settle()
         requests = (await read_traffic(self._target.admin, _RESOURCES)).requests
         self.found["requests of a start"] = sum(
             count for name, count in requests.items() if not name.startswith(_RENEWALS)
         )
 
-    async def _create(self, numbers: range, prefix: str) -> None:
+    async def create(self, numbers: range, prefix: str) -> None:
         async def create(connection: Connection, number: int) -> None:
             await connection.call("POST", COLLECTION, objects.tenant(objects.name(prefix, number)))
 
         await load.parallel(self._target.user, create, numbers, clients=1)
-        await self._settle()
+        await self.settle()
 
     async def _change(self, name: str, value: str) -> None:
         patch = {"metadata": {"labels": {"changed": value}}}
         await self._target.user.call("PATCH", f"{COLLECTION}/{name}", patch, content_type=MERGE_PATCH)
 
-    async def _settle(self) -> None:
+    async def settle(self) -> None:
         await wait_until_quiet(self._target.admin, _RESOURCES[1:])
 
     async def _writes(self) -> Mapping[str, float]:
@@ -180,7 +180,7 @@ def _print(found: Mapping[str, float], bounds: Mapping[str, float]) -> None:
 
 async def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
-        async with CountedTarget.running(Path(scratch), settings=_SETTINGS) as target:
+        async with CountedTarget.running(Path(scratch), settings=SETTINGS) as target:
             assert isinstance(target, CountedTarget)
             counting = Counting(target)
             await counting.run()

@@ -1,0 +1,51 @@
+"""python -m benchmarks.features.sizes [--tenants 100,1000,10000]: function calls of the stand-alone server, its
+cluster's work included, for a GET, an event and a create, with more and more Tenants and all controllers."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import uvloop
+
+from benchmarks.check import SETTINGS, Counting
+from benchmarks.targets.counted import CountedTarget
+
+_CREATES = 40
+_GET, _EVENT, _CREATE = "calls: GET", "calls: event to a watcher", "calls: create, until all is written"
+_COUNTED = (_GET, _EVENT, _CREATE)
+
+
+async def measure(sizes: list[int]) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        async with CountedTarget.running(Path(directory), settings=SETTINGS) as target:
+            assert isinstance(target, CountedTarget)
+            await target.grant()
+            counting = Counting(target)
+            await counting.settle()
+            print(f"{'Tenants':>8}", *(f"{name:>40}" for name in _COUNTED))
+            present = 0
+            for size in sizes:
+                await counting.create(range(present, size), "b")
+                await counting.count_reads()
+                await counting.count_events()
+                counting.found[_CREATE] = await _calls_of_creates(target, counting, f"c{size}")
+                print(f"{size:>8}", *(f"{counting.found[name]:>40.1f}" for name in _COUNTED), flush=True)
+                present = size
+
+
+async def _calls_of_creates(target: CountedTarget, counting: Counting, prefix: str) -> float:
+    await target.counts()
+    await counting.create(range(_CREATES), prefix)
+    return (await target.counts())["calls"] / _CREATES
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tenants", default="100,1000,10000", metavar="N,…")
+    uvloop.run(measure([int(size) for size in parser.parse_args().tenants.split(",")]))
+
+
+if __name__ == "__main__":
+    main()
