@@ -135,8 +135,8 @@ def _two_units(seconds: int, large: int, large_unit: str, small: int, small_unit
 def rows(
     objects: Sequence[CachedObject], contents: Sequence[bytes], now: float, *, around: tuple[bytes, bytes]
 ) -> bytes:
-    """One row per object, as JSON with commas between them. The `object` of a row is one of `contents`, `around` which
-    belongs a constant text."""
+    """One row per object, as JSON with commas between them. The `object` of a row is one of `contents`, between the two
+    constant texts `around`."""
     if not objects:
         return b""
     ages = _Ages(now)

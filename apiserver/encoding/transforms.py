@@ -91,22 +91,23 @@ class PartialView:
         return math.inf
 
     @cached_property
-    def _head(self) -> bytes:
+    def head(self) -> bytes:
+        """The bytes of an object before its metadata."""
         return _object_head(PARTIAL, _meta_api_version(self.version), b"")
 
     def items(self, objects: Sequence[CachedObject], now: float) -> bytes:
         if not objects:
             return b""
-        return b"".join((self._head, (b"}," + self._head).join([obj.metadata for obj in objects]), b"}"))
+        return b"".join((self.head, (b"}," + self.head).join([obj.metadata for obj in objects]), b"}"))
 
     def single(self, obj: CachedObject, now: float) -> bytes:
-        return self._head + obj.metadata + b"}"
+        return self.head + obj.metadata + b"}"
 
     def list_head(self, metadata: bytes) -> bytes:
         return _list_head(PARTIAL_LIST, _meta_api_version(self.version), metadata, b"items")
 
     def bookmark(self, metadata: bytes) -> bytes:
-        return self._head + metadata + b"}"
+        return self.head + metadata + b"}"
 
     def for_next_event(self) -> View:
         return self
@@ -137,13 +138,9 @@ class TableView:
     def _columns(self) -> bytes:
         return table.column_definitions(self.resource) if self.with_columns else b"null"
 
-    @cached_property
-    def _around_metadata(self) -> tuple[bytes, bytes]:
-        return _object_head(PARTIAL, _meta_api_version(self.version), b""), b"}"
-
     def items(self, objects: Sequence[CachedObject], now: float) -> bytes:
         if self.include == "Metadata":
-            return table.rows(objects, [obj.metadata for obj in objects], now, around=self._around_metadata)
+            return table.rows(objects, [obj.metadata for obj in objects], now, around=(self._partial.head, b"}"))
         contents = [obj.json for obj in objects] if self.include == "Object" else [b"null"] * len(objects)
         return table.rows(objects, contents, now, around=(b"", b""))
 
