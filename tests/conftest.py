@@ -12,14 +12,13 @@ from pathlib import Path
 # the program imports a part of this library only, and tests of its clients need all of it: the first import decides
 import kubernetes_asyncio.client  # noqa: F401
 import pytest
-from _pytest.nodeid import NodeId
 from blockbuster import BlockBuster
 from hypothesis import settings
 from xdist.remote import Producer
 
 from tests.fake_clock import FakeClock
 from tests.fake_cluster import FakeCluster
-from tests.group_scheduling import SUITES_WITH_SERVERS, MixedGroupScheduling
+from tests.group_scheduling import SUITES_WITH_SERVERS, MixedGroupScheduling, name_group
 
 # the duration of an example depends on the machine
 settings.register_profile("suite", deadline=None)
@@ -73,19 +72,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=_position)
     if config.getoption("loadgroup", False):
         for item in items:
-            _name_group(item)
-
-
-def _name_group(item: pytest.Item) -> None:
-    """Adds the group to the id of the test, which is where pytest-xdist looks for it.
-
-    pytest-xdist 3.8 does so with an attribute that pytest 9.2 no longer reads: any process would get any test, and each
-    would start every cluster and every fixture of a module.
-    """
-    [group] = {str(mark.args[0]) for mark in item.iter_markers("xdist_group")}
-    if not item.nodeid.endswith(f"@{group}"):
-        item._id = NodeId.parse(f"{item.nodeid}@{group}")
-    assert item.nodeid.endswith(f"@{group}")
+            name_group(item)
 
 
 def _position(item: pytest.Item) -> int:

@@ -47,7 +47,8 @@ CallHook = Callable[[str, ClusterResource, Key], Awaitable[None]]
 ReviewHandler = Callable[[str, Object], Object]
 
 
-@dataclass
+# asyncio represents the result of a task, which may be a cluster of thousands of objects
+@dataclass(repr=False)
 class FakeCluster:
     """A ClusterClient over dicts, with resourceVersions, conflicts, finalizers, generations, dry run and watches. As in
     a real cluster, nothing can be created in a terminating Namespace.
@@ -96,6 +97,12 @@ class FakeCluster:
 
     def clear_writes(self) -> None:
         self.writes.clear()
+
+    def copy(self) -> FakeCluster:
+        """Returns another cluster with these objects and no history."""
+        copied = FakeCluster(_rv=self._rv, _compacted=self._rv)
+        copied._objects |= {address: deep_copy(obj) for address, obj in self._objects.items()}
+        return copied
 
     def compact(self) -> None:
         """Drops the history, so that watches from an earlier resourceVersion are Expired."""

@@ -1,4 +1,4 @@
-"""The order in which pytest-xdist gives the groups of tests to its processes."""
+"""The groups of tests that pytest-xdist gives to its processes, and the order in which it does so."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 import pytest
+from _pytest.nodeid import NodeId
 from xdist.remote import Producer
 from xdist.scheduler import LoadGroupScheduling
 from xdist.workermanage import WorkerController
@@ -44,6 +45,18 @@ def next_group(waiting: Collection[str], *, computes: bool) -> str:
     if not computes:
         return next(iter(waiting))
     return next((group for group in waiting if not _has_servers(group)), _last(waiting))
+
+
+def name_group(item: pytest.Item) -> None:
+    """Adds the group to the id of the test, which is where pytest-xdist looks for it.
+
+    pytest-xdist 3.8 does so with an attribute that pytest 9.2 no longer reads: any process would get any test, and each
+    would start every cluster and every fixture of a module.
+    """
+    [group] = {str(mark.args[0]) for mark in item.iter_markers("xdist_group")}
+    if not item.nodeid.endswith(f"@{group}"):
+        item._id = NodeId.parse(f"{item.nodeid}@{group}")
+    assert item.nodeid.endswith(f"@{group}")
 
 
 def _has_servers(group: str) -> bool:

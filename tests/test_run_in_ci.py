@@ -38,14 +38,14 @@ def test_that_is_skipped_alone():
 CONFTEST = f"""
 import pytest
 import sys; sys.path.insert(0, {str(REPOSITORY)!r})
-from tests.conftest import _name_group
+from tests.group_scheduling import name_group
 
 def pytest_itemcollected(item):
     item.add_marker(pytest.mark.xdist_group('x'))
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    [_name_group(item) for item in items if config.getoption('loadgroup', False)]
+    [name_group(item) for item in items if config.getoption('loadgroup', False)]
 """
 
 

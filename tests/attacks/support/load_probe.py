@@ -89,20 +89,17 @@ class AttackImpact:
             MAX_SLOWDOWN * self.idle_p99, FLOOR_SECONDS, MAX_SLOWDOWN * ATTACKERS * self.attack_seconds
         )
 
-    @property
-    def is_final(self) -> bool:
-        """False if another attempt may show less."""
-        return (self.is_acceptable and self.attack_seconds < MAX_ATTACK_SECONDS) or self.attempts == _MAX_ATTEMPTS
 
-
-def measure_impact(bystander: Bystander, attack: Callable[[], int]) -> AttackImpact:
-    """Returns the first acceptable result of several attempts with an attack that is short enough, or the last one:
-    other work on the machine is temporary.
+def measure_impact(
+    bystander: Bystander, attack: Callable[[], int], *, is_short: Callable[[float], bool] = lambda _: True
+) -> AttackImpact:
+    """Returns the first acceptable result of several attempts, or the last one: other work on the machine is temporary.
+    A result is acceptable only if the attack is short on an idle server; `is_short` gets its seconds.
 
     The first attempt is one round. The others take the medians of several.
     """
     found = _measure(bystander, attack, rounds=1)
-    while not found.is_final:
+    while not (found.is_acceptable and is_short(found.attack_seconds)) and found.attempts < _MAX_ATTEMPTS:
         found = replace(_measure(bystander, attack, rounds=_ROUNDS), attempts=found.attempts + 1)
     return found
 
