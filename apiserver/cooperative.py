@@ -1,4 +1,5 @@
-"""Splits long-running work on the event loop: it yields to other tasks every 5 ms."""
+"""Splits long-running work on the event loop, so that it yields to other tasks every 5 ms, or to several alike after each
+of their pieces."""
 
 from __future__ import annotations
 
@@ -33,3 +34,16 @@ async def iterate_cooperatively(items: Iterable[T], *, clock: Callable[[], float
     for item in items:
         yield item
         await yielder.yield_if_due()
+
+
+class Turns:
+    """Tasks that do the same long work, piece by piece, take turns: one of them continues in each iteration of the event
+    loop. Otherwise a request would wait for a piece of each, and for as many again before its response."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+
+    async def wait(self) -> None:
+        """Wait for at least one iteration."""
+        async with self._lock:
+            await asyncio.sleep(0)

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
+from apiserver.cooperative import Turns
 from apiserver.meta.errors import StatusError
 from controller.runtime.apply import ForeignObject
 from controller.runtime.workqueue import WorkQueue
@@ -45,6 +46,7 @@ class Controller(Generic[K]):
         self._reconciler = reconciler
         self._initial_keys = initial_keys
         self._workers = workers
+        self._turns = Turns()
 
     async def run(self) -> None:
         """Run the workers until cancelled."""
@@ -58,14 +60,14 @@ class Controller(Generic[K]):
         while True:
             key = await self._queue.get()
             try:
+                # a long queue of keys that need no call must not delay requests
+                await self._turns.wait()
                 await self._reconcile(key)
             except asyncio.CancelledError:
                 self._queue.add(key)
                 raise
             finally:
                 self._queue.done(key)
-            # yields to the event loop: a long queue of keys that need no call must not delay requests
-            await asyncio.sleep(0)
 
     async def _reconcile(self, key: K) -> None:
         try:

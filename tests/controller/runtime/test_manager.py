@@ -16,6 +16,7 @@ from controller.runtime.apply import ForeignObject
 from controller.runtime.manager import Controller, ControllerManager
 from controller.runtime.workqueue import RateLimiter, WorkQueue
 from controller.runtime.write_gate import NotLeading
+from tests.loop_iterations import count_loop_iterations
 from tests.virtual_time import run_virtual, virtual
 
 
@@ -141,6 +142,23 @@ async def test_a_worker_yields_to_the_event_loop_between_keys() -> None:
         for _ in range(5):
             await asyncio.sleep(0)
         assert 0 < reconciler.count < 10
+
+
+@virtual
+async def test_one_worker_begins_in_an_iteration_of_the_event_loop() -> None:
+    """Otherwise a request waits for one key of each worker, twice: before it is read and before it is answered."""
+    begun: list[int] = []
+
+    class Instant:
+        async def reconcile(self, key: int) -> None:
+            begun.append(iterations.count)
+
+    queue = WorkQueue[int]()
+    each = Controller(name="test", queue=queue, reconciler=Instant(), initial_keys=lambda: range(100), workers=8)
+    async with count_loop_iterations() as iterations, running(each.run()):
+        while len(begun) < 100:
+            await asyncio.sleep(0)
+    assert len(set(begun)) == 100
 
 
 def test_the_first_controller_that_fails_ends_all() -> None:
