@@ -200,18 +200,19 @@ class Environment:
 
     def compile(self, expression: str, returns: Sequence[Type] = ()) -> Program:
         """`returns` lists the accepted result types; empty accepts any. Raises CompileError."""
+        used = fields_of("variables", expression) if self._variables is not None else []
+        # before the lookup: environments without the variable `variables` share programs with those where it is empty
+        if missing := [name for name in used if name not in (self._variables or {})]:
+            raise CompileError(f"compilation failed: ERROR: <input>: undefined field '{missing[0]}'")
         if (program := self._env.programs.get(expression)) is None:
-            program = self._env.programs[expression] = self._compile(expression)
+            program = self._env.programs[expression] = self._compile(expression, used)
         if returns and not any(program.returns == each for each in returns):
             expected = " ".join(_type_name(each) for each in returns)
             one_of = expected if len(returns) == 1 else f"one of [{expected}]"
             raise CompileError(f"must evaluate to {one_of} but got {_type_name(program.returns)}")
         return program
 
-    def _compile(self, expression: str) -> Program:
-        used = fields_of("variables", expression) if self._variables is not None else []
-        if missing := [name for name in used if name not in (self._variables or {})]:
-            raise CompileError(f"compilation failed: ERROR: <input>: undefined field '{missing[0]}'")
+    def _compile(self, expression: str, used: Sequence[str]) -> Program:
         compiled = self._compiled(expression)
         found = compiled.return_type()
         return Program(self, expression, compiled, found, tuple(used), _values_read_by(expression), found == BOOL)

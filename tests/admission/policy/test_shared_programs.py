@@ -40,6 +40,17 @@ def test_a_program_that_has_another_type_than_required_is_a_problem_each_time() 
         assert _policy("1 + 2").problems == ["expression '1 + 2': must evaluate to bool but got int"]
 
 
+def test_another_policy_does_not_decide_whether_an_expression_compiles() -> None:
+    """A match condition has no `variables`, so that a loop may call its own variable so; a validation may not."""
+    loop = "[object].all(variables, variables.size < 4)"
+    condition: dict[str, Any] = {"matchConditions": [{"name": "small", "expression": loop}]}
+    kept = compile_policy({"metadata": {"name": "small"}, "spec": condition})
+    assert kept.problems == []
+    validation: dict[str, Any] = {"validations": [{"expression": loop}]}
+    (problem,) = compile_policy({"metadata": {"name": "sizes"}, "spec": validation}).problems
+    assert problem.endswith("undefined field 'size'")
+
+
 def test_the_programs_of_a_removed_policy_are_released() -> None:
     policy = _policy("object.size > 3")
     programs = [weakref.ref(each) for each in _programs(policy)]
