@@ -1,5 +1,4 @@
-"""Splits long-running work on the event loop, so that it yields to other tasks every 5 ms, or to several alike after each
-of their pieces."""
+"""Splits long-running work on the event loop: a task yields every 5 ms, and tasks that do the same work take turns."""
 
 from __future__ import annotations
 
@@ -37,8 +36,10 @@ async def iterate_cooperatively(items: Iterable[T], *, clock: Callable[[], float
 
 
 class Turns:
-    """Tasks that do the same long work, piece by piece, take turns: one of them continues in each iteration of the event
-    loop. Otherwise a request would wait for a piece of each, and for as many again before its response."""
+    """Tasks that do the same work piece by piece take turns: one of them continues in each iteration of the event loop.
+
+    Otherwise a request would wait for a piece of each of them, and for as many again before its response.
+    """
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()

@@ -148,16 +148,18 @@ async def test_a_worker_yields_to_the_event_loop_between_keys() -> None:
 async def test_one_worker_begins_in_an_iteration_of_the_event_loop() -> None:
     """Otherwise a request waits for one key of each worker, twice: before it is read and before it is answered."""
     begun: list[int] = []
+    all_begun = asyncio.Event()
 
     class Instant:
         async def reconcile(self, key: int) -> None:
             begun.append(iterations.count)
+            if len(begun) == 100:
+                all_begun.set()
 
     queue = WorkQueue[int]()
     each = Controller(name="test", queue=queue, reconciler=Instant(), initial_keys=lambda: range(100), workers=8)
     async with count_loop_iterations() as iterations, running(each.run()):
-        while len(begun) < 100:
-            await asyncio.sleep(0)
+        await all_begun.wait()
     assert len(set(begun)) == 100
 
 
