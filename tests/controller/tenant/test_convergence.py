@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from registry.cluster.interface import HELMRELEASES, NAMESPACES
 from tests.controller.tenant.tenant_world import World
 from tests.fake_cluster import FakeCluster
+from tests.tenant_objects import release
 from tests.virtual_time import virtual
 
 ROOT_SERVICES = [f"namespace.cozystack.io/{service}" for service in ("etcd", "ingress", "monitoring", "seaweedfs")]
@@ -69,6 +72,50 @@ async def test_a_new_tenant_costs_one_write_of_its_namespace_and_one_of_its_stat
         ("create", "namespaces", "tenant-alpha"),
         ("patch", "helmreleases", "tenant-alpha"),
     ]
+
+
+_WRITES_OF_A_TENANT = [
+    ("create", "namespaces", "tenant-alpha"),
+    ("create", "ciliumnetworkpolicies", "tenant-isolation"),
+    ("create", "ciliumnetworkpolicies", "tenant-ingress"),
+    ("create", "ciliumnetworkpolicies", "tenant-apiserver"),
+    ("create", "ciliumnetworkpolicies", "tenant-to-etcd"),
+    ("create", "secrets", "cozystack-values"),
+    ("create", "serviceaccounts", "tenant-alpha"),
+    ("create", "rolebindings", "cozy:tenant"),
+    ("create", "rolebindings", "cozy:tenant:view"),
+    ("create", "rolebindings", "cozy:tenant:use"),
+    ("create", "rolebindings", "cozy:tenant:admin"),
+    ("create", "rolebindings", "cozy:tenant:super-admin"),
+    ("create", "roles", "cozy:tenant-self:alpha"),
+    ("create", "rolebindings", "cozy:tenant-self:alpha"),
+    ("create", "limitranges", "tenant-range-limits"),
+    ("create", "resourcequotas", "tenant-quota"),
+    ("create", "resourcequotas", "tenant-pool"),
+    ("patch", "helmreleases", "tenant-alpha"),
+]
+"""Its Namespace, each object that it needs, and its status."""
+
+
+@pytest.mark.parametrize(
+    ("has_finalizer", "more"),
+    [
+        pytest.param(True, [], id="through our API, which sets the finalizer"),
+        pytest.param(False, [("patch", "helmreleases", "tenant-alpha")], id="a HelmRelease without the finalizer"),
+    ],
+)
+@virtual
+async def test_a_new_tenant_costs_one_write_for_each_object_that_it_needs(
+    has_finalizer: bool, more: list[tuple[str, str, str]]
+) -> None:
+    """An hour later no more have been made."""
+    spec = {"host": "alpha.example.org", "resourceQuotas": {"cpu": "2"}}
+    world = World()
+    async with world.running():
+        world.cluster.clear_writes()
+        await world.cluster.create(HELMRELEASES, release("alpha", "tenant-root", spec=spec, finalizer=has_finalizer))
+        await world.settle(3600)
+    assert sorted(world.writes()[1:]) == sorted(_WRITES_OF_A_TENANT + more)
 
 
 @virtual
