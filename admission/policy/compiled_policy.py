@@ -50,6 +50,25 @@ class PolicyExpressions:
     validations: tuple[Validation, ...]
     audits: tuple[tuple[str, Expression], ...]
 
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The values that they read."""
+        return values_read_by(self.all())
+
+    @cached_property
+    def shape(self) -> LoopShape:
+        return shape_of(self.all())
+
+    def all(self) -> Iterator[Expression]:
+        yield from self.variables.values()
+        yield from self.conditions
+        for validation in self.validations:
+            yield validation.expression
+            if validation.message_expression is not None:
+                yield validation.message_expression
+        for _, expression in self.audits:
+            yield expression
+
 
 @dataclass(frozen=True, kw_only=True)
 class CompiledPolicy:
@@ -76,59 +95,20 @@ class CompiledPolicy:
         return "expressions" in self.__dict__
 
     @property
-    def environment(self) -> Environment:
-        return self.expressions.environment
-
-    @property
-    def variables(self) -> Mapping[str, Expression]:
-        return self.expressions.variables
-
-    @property
-    def conditions(self) -> tuple[Expression, ...]:
-        return self.expressions.conditions
-
-    @property
-    def validations(self) -> tuple[Validation, ...]:
-        return self.expressions.validations
-
-    @property
-    def audits(self) -> tuple[tuple[str, Expression], ...]:
-        return self.expressions.audits
-
-    @cached_property
-    def reads(self) -> frozenset[str]:
-        """The values that its expressions read."""
-        return values_read_by(self._expressions())
-
-    @cached_property
-    def shape(self) -> LoopShape:
-        return shape_of(self._expressions())
-
-    @property
     def may_deny_without_action(self) -> bool:
         """An error in an audit annotation denies the request, with any actions of the binding."""
-        return bool(self.audits) and not self.ignores_errors
+        return bool(self.expressions.audits) and not self.ignores_errors
 
     @property
     def problems(self) -> list[str]:
         """Errors in the match criteria and in expressions."""
-        found = compile_problems(self._expressions())
+        found = compile_problems(self.expressions.all())
         return [self.match.error, *found] if self.match.error else found
 
     @property
     def reads_authorizer(self) -> bool:
         """Reports whether an expression uses `authorizer`, so that evaluation may block on it."""
-        return "authorizer" in self.reads
-
-    def _expressions(self) -> Iterator[Expression]:
-        yield from self.variables.values()
-        yield from self.conditions
-        for validation in self.validations:
-            yield validation.expression
-            if validation.message_expression is not None:
-                yield validation.message_expression
-        for _, expression in self.audits:
-            yield expression
+        return "authorizer" in self.expressions.reads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from apiserver.meta.resource import Object
 def expression_errors(policy: Object) -> list[FieldError]:
     """One error for each expression that is missing or does not compile, in the order of Kubernetes."""
     spec: Mapping[str, Any] = policy.get("spec") or {}
-    compiled = compile_policy(policy)
+    compiled = compile_policy(policy).expressions
     variables = [compiled.variables[each["name"]] for each in _entries(spec, "variables")]
     validations = _entries(spec, "validations")
     found = [

@@ -124,7 +124,7 @@ class ValidatingPolicies:
         if policy.param_kind is not None:
             values, read = {**values, "params": param}, read.including(param)
         work = partial(evaluate_policy, policy, values)
-        return await self._threads.evaluate(work, options, shape=policy.shape, values=read)
+        return await self._threads.evaluate(work, options, shape=policy.expressions.shape, values=read)
 
 
 async def _matching_target(matcher: RequestMatcher, match: MatchCriteria) -> Target | None:

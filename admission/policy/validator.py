@@ -38,18 +38,19 @@ def evaluate_policy(
     """`values` are object, oldObject, request, params, namespaceObject and authorizer, prepared by
     `flatten_typed_fields`. Blocks while the authorizer is called. Raises CutOff if a limit of ours ended the
     evaluation, and NeedsPieces unless loops are evaluated in pieces."""
-    values = {name: values[name] for name in policy.reads if name in values}
-    if policy.conditions:
+    expressions = policy.expressions
+    values = {name: values[name] for name in expressions.reads if name in values}
+    if expressions.conditions:
         # conditions are evaluated before the namespace is read
-        conditions = ExpressionEvaluator(policy.environment, _without_namespace(values), options)
-        if (failed := conditions.check_match_conditions(policy.conditions)) is None:
+        conditions = ExpressionEvaluator(expressions.environment, _without_namespace(values), options)
+        if (failed := conditions.check_match_conditions(expressions.conditions)) is None:
             return PolicyResult()
         if failed:
             return PolicyResult() if policy.ignores_errors else PolicyResult((Denial(failed),))
-    run = ExpressionEvaluator(policy.environment, values, options, policy.variables)
+    run = ExpressionEvaluator(expressions.environment, values, options, expressions.variables)
     denials = [
         denial
-        for index, validation in enumerate(policy.validations)
+        for index, validation in enumerate(expressions.validations)
         if (denial := _validate(run, validation, index, policy)) is not None
     ]
     annotations, errors = _audit_annotations(run, policy)
@@ -87,7 +88,7 @@ def _audit_annotations(
     run: ExpressionEvaluator, policy: CompiledPolicy
 ) -> tuple[tuple[tuple[str, str], ...], list[Denial]]:
     annotations, errors = [], []
-    for key, expression in policy.audits:
+    for key, expression in policy.expressions.audits:
         try:
             value = run.evaluate(expression)
         except EvaluationError as error:

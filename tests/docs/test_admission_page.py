@@ -46,7 +46,7 @@ def test_a_variable_that_holds_an_optional_does_not_compile() -> None:
         "validations": [{"expression": row.example}],
     }
     policy = compile_policy({"metadata": {"name": "p"}, "spec": spec})
-    assert policy.variables["kept"].program is None
+    assert policy.expressions.variables["kept"].program is None
 
 
 def test_the_page_has_a_row_for_everything() -> None:

@@ -261,5 +261,5 @@ async def test_of_an_aggregated_servers_policies_only_those_about_its_groups_are
     source = policy_source(documents, [], groups=["apps.cozystack.io"])
     assert list(source.problems) == ["about-ours", "about-what"]
     # one that is needed nevertheless, for a dry run of a write of another kind
-    assert source.policies.compiled["about-others"].validations[0].expression.error
+    assert source.policies.compiled["about-others"].expressions.validations[0].expression.error
     assert list(source.problems) == ["about-others", "about-ours", "about-what"]

@@ -19,7 +19,8 @@ def _policy(expression: str, *, limit: str = "10") -> CompiledPolicy:
 
 def _programs(policy: CompiledPolicy) -> list[object]:
     assert policy.problems == []
-    return [policy.variables["limit"].program, *(each.expression.program for each in policy.validations)]
+    expressions = policy.expressions
+    return [expressions.variables["limit"].program, *(each.expression.program for each in expressions.validations)]
 
 
 def test_the_next_version_of_a_policy_has_the_programs_of_what_did_not_change() -> None:
