@@ -10,6 +10,9 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 COMPILE := CUSTOM_COMPILE_COMMAND="make requirements" ../$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe \
 	--strip-extras --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
+# each process of the tests and each server would compile all modules again
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help image sbom run test test-ci check bench bench-versus bench-check faults soak fmt manifests crd-schemas requirements clean
 .DEFAULT_GOAL := run
 

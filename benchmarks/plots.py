@@ -14,10 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, NullLocator
-
 from benchmarks.figures import Row
 
 _OURS: Final = "tenant-apiserver"
@@ -85,6 +81,11 @@ def charts_of(rows: Iterable[Row]) -> Sequence[Chart]:
 
 def svg_of(chart: Chart) -> bytes:
     """The chart as SVG, on white in dark pages, too."""
+    # takes half a second, in each process of the tests, of which one draws
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import NullFormatter, NullLocator
+
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(7, 3.6), layout="constrained", facecolor="white")
         axes = figure.add_subplot()

@@ -33,6 +33,12 @@ def _post(body: bytes, kind: str = "application/json", headers: Mapping[str, str
     return lambda alice: alice.client.request("POST", alice.children, body, content_type=kind, headers=headers)
 
 
+def _post_zeros(alice: TenantAdmin) -> Response:
+    """Compressed here, since each process of the tests imports this module, and one sends the request."""
+    zeros = gzip.compress(bytes(64 * MIB), 9)
+    return _post(zeros, headers={"Content-Encoding": "gzip"})(alice)
+
+
 def _patch(body: Any, kind: str = MERGE) -> Attack:
     return lambda alice: alice.client.request("PATCH", alice.child_path, body, content_type=kind)
 
@@ -43,7 +49,6 @@ def _tenant(**spec: Any) -> bytes:
 
 _DEEP = b'{"spec":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001
 _YAML = "\n".join(["a0: &a0 [x, x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30))])
-_ZEROS = gzip.compress(bytes(64 * MIB), 9)
 _ENCODINGS = {"Accept-Encoding": ", ".join(f"gzip;q=0.{n:03}" for n in range(3000))}
 _ACCEPTS = {"Accept": ", ".join(f"application/json;as=x{n};q=0.{n:03}" for n in range(1000))}
 _OPERATIONS = [{"op": "copy", "from": "/spec", "path": "/spec/schedulingClass"}] * 12_000
@@ -72,7 +77,7 @@ ATTACKS = [
     pytest.param(_post(_DEEP), {400}, id="deep JSON"),
     pytest.param(_post(b"[" * MIB), {400}, id="a million open lists"),
     pytest.param(_post(_YAML.encode(), "application/yaml"), {400, 413}, id="a YAML alias bomb"),
-    pytest.param(_post(_ZEROS, headers={"Content-Encoding": "gzip"}), {400, 415}, id="a gzip bomb"),
+    pytest.param(_post_zeros, {400, 415}, id="a gzip bomb"),
     pytest.param(
         _post(b'{"kind":"Tenant","kind":"Tenant"' + b',"a":1' * 200_000 + b"}"), {413}, id="200,000 duplicate keys"
     ),
