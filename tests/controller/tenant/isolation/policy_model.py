@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from ipaddress import ip_address, ip_network
 
 from apiserver.meta.resource import Object
@@ -27,7 +28,7 @@ class Pod:
     address: str = "10.244.0.9"
     on_host_network: bool = False
 
-    @property
+    @cached_property
     def identity(self) -> Mapping[str, str]:
         """The labels that Cilium's selectors see."""
         from_namespace = {_NAMESPACE_LABEL + key: value for key, value in self.namespace_labels.items()}
@@ -121,11 +122,13 @@ def _is_peer(peer: Object, namespace: str, other: End) -> bool:
 
 def _judge_cilium(policy: Object, pod: Pod, other: End, direction: str, port: int) -> _Verdict:
     namespace = policy["metadata"].get("namespace", "")
+    if namespace and pod.namespace != namespace:
+        return _Verdict()
     specs = [*([policy["spec"]] if policy.get("spec") else ()), *(policy.get("specs") or ())]
     side = "to" if direction == "egress" else "from"
     closed = allowed = denied = False
     for spec in specs:
-        if (namespace and pod.namespace != namespace) or not _selects(spec["endpointSelector"], pod.identity):
+        if not _selects(spec["endpointSelector"], pod.identity):
             continue
         rules, denials = spec.get(direction) or (), spec.get(f"{direction}Deny") or ()
         closed = closed or bool(rules or denials)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 
 from apiserver.meta.resource import Object
 from controller.platform.settings import PLATFORM_NAMESPACES
@@ -45,7 +46,7 @@ class Forest:
     def of(cls, tenants: Iterable[TenantSummary]) -> Forest:
         return cls(TenantTree(tenants, root_host="example.org"))
 
-    @property
+    @cached_property
     def tenants(self) -> Sequence[TenantSummary]:
         return sorted(self.tree, key=lambda each: each.namespace)
 
@@ -63,12 +64,7 @@ class Forest:
         )
 
     def pod(self, namespace: str, labels: Mapping[str, str] | None = None) -> Pod:
-        tenant = self.tenant(namespace)
-        ancestors = self.tree.ancestors(tenant)
-        inherited = InheritedSettings(services=effective_services(tenant, ancestors))
-        rendered = render_namespace(tenant, ancestors, inherited)["metadata"]["labels"]
-        present = {key: value for key, value in rendered.items() if value is not None}
-        return Pod(namespace=namespace, labels=labels or {}, namespace_labels=present)
+        return Pod(namespace=namespace, labels=labels or {}, namespace_labels=self._namespace_labels[namespace])
 
     def cilium(self, peers: PeerNamespaces = PEERS) -> Sequence[Object]:
         return [
@@ -84,8 +80,21 @@ class Forest:
             for policy in render_network_policies(self.isolated(tenant), peers, networks)
         ]
 
+    @cached_property
+    def _namespace_labels(self) -> Mapping[str, Mapping[str, str]]:
+        found = {}
+        for tenant in self.tenants:
+            ancestors = self.tree.ancestors(tenant)
+            inherited = InheritedSettings(services=effective_services(tenant, ancestors))
+            rendered = render_namespace(tenant, ancestors, inherited)["metadata"]["labels"]
+            found[tenant.namespace] = {key: value for key, value in rendered.items() if value is not None}
+        return found
+
     def related(self, one: str, other: str) -> bool:
         """True if one of two different tenants is an ancestor of the other."""
-        above = {each.namespace for each in self.tree.ancestors(self.tenant(one))}
-        below = {each.namespace for each in self.tree.ancestors(self.tenant(other))}
-        return other in above or one in below
+        return other in self._ancestors[one] or one in self._ancestors[other]
+
+    @cached_property
+    def _ancestors(self) -> Mapping[str, Set[str]]:
+        """The workload namespaces above that of each tenant."""
+        return {tenant.namespace: {each.namespace for each in self.tree.ancestors(tenant)} for tenant in self.tenants}
