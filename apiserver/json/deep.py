@@ -26,6 +26,8 @@ _TOO_DEEP = 255
 # levels are parsed, the fewer have to be searched for the values that were left out.
 _PARSED_LEVELS = 16
 _BLOCK_BYTES = 256
+# a union would be built anew for each of a million values
+_CONTAINERS = (dict, list)
 _OPENING, _CLOSING = 1, 0xFF
 # the change of the nesting level by each character, as a signed byte
 _STEPS = bytes(_OPENING if each in b"[{" else _CLOSING if each in b"]}" else 0 for each in range(256))
@@ -214,6 +216,6 @@ def _with_raw_json(value: Any, raw: Mapping[str, RawJson]) -> Any:
                 if each in raw:
                     container[key] = raw[each]
                     missing -= 1
-            elif each and isinstance(each, dict | list):
+            elif each and isinstance(each, _CONTAINERS):
                 pending.append(each)
     return whole[0]

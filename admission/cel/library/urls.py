@@ -23,8 +23,10 @@ _URL = "kubernetes.URL"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
-_HOST_CHARACTER = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:\[\]<>\"%-]|[^\x00-\x7f]")
+_STRANGE_IN_HOST = re.compile(r"[^A-Za-z0-9._~!$&'()*+,;=:\[\]<>\"%\x80-\U0010ffff-]")
 _PORT = re.compile(r"(?::[0-9]*)?\Z")
+# possessive, or each of a hundred thousand characters would be one to come back to
+_VALID_PATH = re.compile(r"(?:[A-Za-z0-9!$&'()*+,;=:@\[\]/._~-]++|%[0-9A-Fa-f]{2})*+")
 # characters that Go leaves unescaped in a path
 _PATH_SAFE = "/:@&=+$,;!'()*~-._"
 
@@ -54,7 +56,7 @@ def request_uri_problem(text: str) -> str:
 
 
 def _problem(text: str) -> str:
-    if _CONTROL.search(text):
+    if not text.isprintable() and _CONTROL.search(text):
         return "net/url: invalid control character in URL"
     if not text:
         return "empty url"
@@ -80,9 +82,8 @@ def _host_problem(host: str) -> str:
             return "missing ']' in host"
         port = host.rpartition("]")[2]
     else:
-        strange = next((each for each in host if not _HOST_CHARACTER.match(each)), "")
-        if strange:
-            return f"invalid character {_quoted(strange)} in host name"
+        if strange := _STRANGE_IN_HOST.search(host):
+            return f"invalid character {_quoted(strange[0])} in host name"
         port = host[host.rfind(":") :] if ":" in host else ""
     return "" if _PORT.match(port) else f"invalid port {_quoted(port)} after host"
 
@@ -101,8 +102,7 @@ def _split_authority(rest: str, scheme: str) -> tuple[str, str]:
 
 def _escaped_path(path: str) -> str:
     """The path as written if its encoding is valid; otherwise it is encoded again."""
-    valid = re.fullmatch(r"(?:[A-Za-z0-9!$&'()*+,;=:@\[\]/._~-]|%[0-9A-Fa-f]{2})*", path)
-    return path if valid else quote(unquote_to_bytes(path), safe=_PATH_SAFE)
+    return path if _VALID_PATH.fullmatch(path) else quote(unquote_to_bytes(path), safe=_PATH_SAFE)
 
 
 def _unescape(text: str) -> str:
