@@ -9,7 +9,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from registry.cluster.client import HttpClusterClient
-from registry.cluster.kubernetes_asyncio_shim import Configuration
+from tests.plain_http import plain_http
 from tests.registry.cluster.http_server import Server
 
 
@@ -28,7 +28,7 @@ async def address(server: Server) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def client(address: str) -> AsyncIterator[HttpClusterClient]:
-    configuration = Configuration(host=address)
+    configuration = plain_http(address)
     configuration.api_key["BearerToken"] = "Bearer t0"
     client = HttpClusterClient(configuration)
     yield client

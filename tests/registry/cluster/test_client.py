@@ -23,8 +23,8 @@ from registry.cluster.interface import (
     UnexpectedAnswer,
     reason_for_log,
 )
-from registry.cluster.kubernetes_asyncio_shim import Configuration
 from registry.cluster.watch_decoder import MalformedStream
+from tests.plain_http import plain_http
 from tests.registry.cluster.http_server import Answer, Server, json, stream, watched
 
 
@@ -38,7 +38,7 @@ def _body(body: bytes, *, status: int = 200, content_type: str = "text/html") ->
 async def test_the_observer_gets_every_request_with_its_outcome(address: str, unused_tcp_port: int) -> None:
     observed: list[tuple[str, str, int | None]] = []
     answering, silent = (
-        HttpClusterClient(Configuration(host=host), observe=lambda *outcome: observed.append(outcome))
+        HttpClusterClient(plain_http(host), observe=lambda *outcome: observed.append(outcome))
         for host in (address, f"http://127.0.0.1:{unused_tcp_port}")
     )
     await answering.get(NAMESPACES, "", "a")
@@ -382,7 +382,7 @@ async def test_an_answer_that_is_no_status_is_told_from_no_answer(
 
 
 async def test_a_refused_connection_is_an_unreachable_cluster(unused_tcp_port: int) -> None:
-    client = HttpClusterClient(Configuration(host=f"http://127.0.0.1:{unused_tcp_port}"))
+    client = HttpClusterClient(plain_http(f"http://127.0.0.1:{unused_tcp_port}"))
     try:
         with pytest.raises(ClusterUnreachable) as raised:
             await client.get(HELMRELEASES, "n", "a")
@@ -402,7 +402,7 @@ async def test_rejected_credentials_are_an_unreachable_cluster(server: Server, c
 
 
 async def test_rejected_credentials_are_renewed(server: Server, address: str) -> None:
-    configuration = Configuration(host=address)
+    configuration = plain_http(address)
     configuration.api_key["BearerToken"] = "Bearer old"
 
     async def refresh() -> None:
@@ -429,7 +429,7 @@ async def test_a_request_is_not_sent_again_after_its_timeout(
         # such as a credential plugin that hangs
         await asyncio.Event().wait()
 
-    client = HttpClusterClient(Configuration(host=address), refresh=refresh)
+    client = HttpClusterClient(plain_http(address), refresh=refresh)
     with pytest.raises(ClusterUnreachable):
         await client.create(NAMESPACES, {"metadata": {"name": "a"}})
     await client.close()

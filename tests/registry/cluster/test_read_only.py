@@ -9,8 +9,8 @@ import pytest
 
 from apiserver.patch.media_types import MERGE_PATCH
 from registry.cluster.interface import NAMESPACES, TOKEN_REVIEWS_PATH
-from registry.cluster.kubernetes_asyncio_shim import Configuration
 from registry.cluster.read_only import ReadOnlyClusterClient, WriteRefused
+from tests.plain_http import plain_http
 from tests.registry.cluster.http_server import Server
 
 OBJECT = {"metadata": {"name": "a"}}
@@ -29,7 +29,7 @@ OBJECT = {"metadata": {"name": "a"}}
 async def test_writes_are_refused_and_reads_and_reviews_sent(
     write: Callable[[ReadOnlyClusterClient], Awaitable[Any]], server: Server, address: str
 ) -> None:
-    client = ReadOnlyClusterClient(Configuration(host=address))
+    client = ReadOnlyClusterClient(plain_http(address))
     with pytest.raises(WriteRefused):
         await write(client)
     await client.get(NAMESPACES, "", "a")

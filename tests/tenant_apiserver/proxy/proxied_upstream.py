@@ -20,7 +20,6 @@ from apiserver.request.context import Handler, RequestContext
 from apiserver.server.listener import listen
 from apiserver.tls.certificates import KeyPair, make_client
 from registry.cluster.interface import SUBJECT_ACCESS_REVIEWS_PATH
-from registry.cluster.kubernetes_asyncio_shim import Configuration
 from registry.cluster.upstream import UpstreamClient
 from tenant_apiserver.options.command_line import parse_command_line
 from tenant_apiserver.options.proxy import ProxyOptions
@@ -29,6 +28,7 @@ from tenant_apiserver.proxy.chain import ProxyParts, proxy_application
 from tenant_apiserver.proxy.forward import OwnAnswer
 from tenant_apiserver.proxy.impersonation_refusal import ImpersonationRefusals
 from tests.apiserver.server.https_listener import ALICE, CA, CLIENT_CA, SERVING, client_tls
+from tests.plain_http import plain_http
 
 OWN_ACCOUNT = "system:serviceaccount:tenant-apiserver-proxy:proxy"
 
@@ -198,7 +198,7 @@ async def proxied_upstream(
         upstream.accept, "127.0.0.1", 0, ssl=_upstream_tls(directory) if over_tls else None
     )
     scheme = "https" if over_tls else "http"
-    configuration = Configuration(host=f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}{base_path}")
+    configuration = plain_http(f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}{base_path}")
     if over_tls:
         configuration.ssl_ca_cert = str(directory / "upstream-ca.crt")
     client = UpstreamClient(configuration)

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 from multidict import CIMultiDict
 
-from registry.cluster.kubernetes_asyncio_shim import Configuration
 from registry.cluster.upstream import UpstreamClient
 from tenant_apiserver.ui.application import PageServer, SessionInfo
+from tests.plain_http import plain_http
 from tests.tenant_apiserver.proxy.proxied_upstream import RecordingUpstream
 
 TENANTS = "/apis/apps.cozystack.io/v1alpha1/namespaces/tenant-root/tenants"
@@ -104,7 +104,7 @@ async def running_page(*, address: str = "127.0.0.1", read_only: bool = False) -
     url = f"http://127.0.0.1:{cluster.sockets[0].getsockname()[1]}"
     info = SessionInfo(user="alice", cluster=url, namespace="", read_only=read_only)
     server = PageServer(
-        UpstreamClient(Configuration(host=url)), info, how_to_log_in="start the command again for another browser"
+        UpstreamClient(plain_http(url)), info, how_to_log_in="start the command again for another browser"
     )
     try:
         await server.start(address)
