@@ -11,7 +11,7 @@ from apiserver.admission import Attributes
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.meta import errors
 from apiserver.meta.resource import Object
-from registry.generic.deletion import FOREGROUND
+from registry.generic.finalizers import FOREGROUND
 from registry.names import CASCADE_ANNOTATION
 
 

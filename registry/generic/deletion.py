@@ -8,9 +8,7 @@ from typing import Any, Protocol
 
 from apiserver.meta.resource import Object
 from apiserver.request.options import DeleteOptions, Preconditions
-
-ORPHAN = "orphan"
-FOREGROUND = "foregroundDeletion"
+from registry.generic.finalizers import FOREGROUND, ORPHAN
 
 
 class Finalization(Protocol):

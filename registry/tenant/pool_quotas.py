@@ -4,16 +4,13 @@ limits and use."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from apiserver.cooperative import iterate_cooperatively
 from apiserver.meta.resource import Key, Object
-from registry import quantity
 from registry.cluster.event_handlers import NoOpEventHandler, ProjectionStore
 from registry.names import POOL_QUOTA_NAME
-from registry.quota_names import LARGEST_WHOLE, is_whole
-from registry.tenant.quota_keys import NANO, canonical_key
+from registry.tenant.counted_use import amounts
 from registry.tenant.quota_pools import NOTHING, Pool, Share
 
 POOL_NAME = POOL_QUOTA_NAME
@@ -28,7 +25,6 @@ ChangeListener = Callable[[str, Shares, Shares], None]
 """Called with a namespace, and its shares before and after a change."""
 
 _NO_SHARES: Shares = {}
-_MOST, _MOST_COUNTED = quantity.LARGEST * NANO, LARGEST_WHOLE * NANO
 
 
 def shares_of(quota: Object) -> Shares:
@@ -36,46 +32,13 @@ def shares_of(quota: Object) -> Shares:
     of a few Pods together can be, or that cannot be read, counts as the most that one can declare: then nothing of it
     is free, however large a pool is."""
     status = quota.get("status") or {}
-    hard, admitted, used = _amounts(quota.get("spec")), _amounts(status), _amounts(status, "used")
+    hard, admitted, used = amounts(quota.get("spec")), amounts(status), amounts(status, "used")
     return {key: Share(used.get(key, 0), hard.get(key), admitted.get(key)) for key in {*hard, *admitted, *used}}
-
-
-def counted_use(quota: Object) -> Mapping[str, int]:
-    """The use that the cluster has counted for a ResourceQuota, in billionths by canonical key."""
-    return _amounts(quota.get("status"), "used")
 
 
 def joined(first: Shares, second: Shares) -> Shares:
     """Of each key, the greater amounts of two ResourceQuotas of one namespace."""
     return {key: first.get(key, NOTHING).joined(second.get(key, NOTHING)) for key in {*first, *second}}
-
-
-def _amounts(fields: object, name: str = "hard") -> Mapping[str, int]:
-    values = (fields if isinstance(fields, dict) else {}).get(name)
-    found = {}
-    for key, value in values.items() if isinstance(values, dict) else ():
-        canonical, most = _key_and_most(key)
-        found[canonical] = min(_amount(value), most)
-    return found
-
-
-@lru_cache(maxsize=1024)
-def _key_and_most(key: str) -> tuple[str, int]:
-    """The canonical key, and the greatest amount that a Tenant can declare of it."""
-    canonical = canonical_key(key)
-    return canonical, _MOST_COUNTED if is_whole(canonical) else _MOST
-
-
-def _amount(value: Any) -> int:
-    return _cached_amount(value) if isinstance(value, str) and len(value) <= quantity.MAX_LENGTH else _MOST
-
-
-@lru_cache(maxsize=4096)
-def _cached_amount(value: str) -> int:
-    try:
-        return min(_MOST, max(0, int(quantity.round_up(quantity.parse(value)) * NANO)))
-    except ValueError:
-        return _MOST
 
 
 class _PoolQuota(NamedTuple):

@@ -9,7 +9,7 @@ from sys import intern
 from types import MappingProxyType
 
 from apiserver.meta.resource import Key, Object
-from registry.generic.deletion import FOREGROUND
+from registry.generic.finalizers import FOREGROUND
 from registry.names import CASCADE_ANNOTATION, SERVICE_FLAGS, canonical_host, is_root, workload_namespace
 
 

@@ -9,13 +9,17 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from apiserver.meta.resource import Key, Object
-from apiserver.storage.event_history import CacheEvent
 from registry.multimap import Multimap
 from registry.names import MAX_HOST, canonical_host
 from registry.tenant.quota_keys import EQUAL, AllocationRatios
 from registry.tenant.summary import TenantSummary, summarize
+
+if TYPE_CHECKING:
+    # the kubectl plugin uses the tree without the modules of a server
+    from apiserver.storage.event_history import CacheEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from apiserver.meta.resource import GroupKind, Object
-from registry.generic.deletion import FOREGROUND, ORPHAN
+from registry.generic.finalizers import FOREGROUND, ORPHAN
 from registry.sqlite.statements import StorageKey
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from apiserver.request.options import DeleteOptions
-from registry.generic.deletion import FOREGROUND, ORPHAN, MetadataFinalizers, apply_delete, propagation_finalizers
+from registry.generic.deletion import MetadataFinalizers, apply_delete, propagation_finalizers
+from registry.generic.finalizers import FOREGROUND, ORPHAN
 
 NOW = "2026-01-02T03:04:05Z"
 

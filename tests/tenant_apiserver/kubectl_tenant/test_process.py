@@ -26,7 +26,16 @@ class Interrupt:
 
 sys.meta_path.insert(0, Interrupt())
 """
-_MODULES_OF_THE_SERVER = {"aiohttp", "pydantic", "cryptography", "kubernetes_asyncio", "yaml"}
+_MODULES_OF_THE_SERVER = {
+    "aiohttp",
+    "asyncio",
+    "cryptography",
+    "kubernetes_asyncio",
+    "orjson",
+    "pydantic",
+    "ssl",
+    "yaml",
+}
 _TENANTS = {
     "items": [
         {
