@@ -34,6 +34,13 @@ _KUBECONFIG, _SERVER = "ATTACK_KUBECONFIG", "ATTACK_SERVER"
 _TIMEOUT_SECONDS = size(short=600, full=1800)
 
 
+def pytest_configure() -> None:
+    """No Go program of the suite collects garbage up to this much memory: a third of the processor time of a kubectl or
+    a Helm, which ends soon anyway."""
+    os.environ.setdefault("GOGC", "off")
+    os.environ.setdefault("GOMEMLIMIT", "1200MiB")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if str(item.path).startswith(_FOLDERS):

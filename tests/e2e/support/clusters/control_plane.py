@@ -267,11 +267,8 @@ class ControlPlane:
         return self._directory / name
 
     def _run(self, name: str, program: Path, *arguments: str) -> None:
-        # no collection of garbage, which would take a tenth of the processor time of a start, up to this much memory
-        collector = {"GOGC": "off", "GOMEMLIMIT": "1200MiB", "GOMAXPROCS": "1"}
-        self.processes.append(
-            Process(name, [program, *arguments], log=self._file(f"{name}.log"), environment=collector)
-        )
+        log, one_thread = self._file(f"{name}.log"), {"GOMAXPROCS": "1"}
+        self.processes.append(Process(name, [program, *arguments], log=log, environment=one_thread))
 
 
 def _flags(values: dict[str, object]) -> list[str]:
