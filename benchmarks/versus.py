@@ -67,6 +67,13 @@ def _fan_outs(arguments: argparse.Namespace, size: int) -> Sequence[Workload]:
     return [FanOut(watchers=each, rates=arguments.rates, window=arguments.window) for each in arguments.watchers]
 
 
+def _writes(arguments: argparse.Namespace, size: int) -> Sequence[Workload]:
+    times = min(_WRITES, size)
+    # no number of writers creates the objects of another one
+    created = arguments.turns * times
+    return [Writes(writers=each, times=times, first=place * created) for place, each in enumerate(arguments.writers)]
+
+
 # All other workloads are measured only at the last size.
 _AT_EVERY_SIZE = "list"
 # A kube-apiserver takes long to start: measured only on request.
@@ -79,8 +86,13 @@ _WORKLOADS: dict[str, WorkloadFactory] = {
     "watch": _fan_outs,
     _COLD: lambda arguments, size: [Starts(size=size)],
     # last: two sides are one server, which has more objects than the others afterwards
-    "write": lambda arguments, size: [Writes(writers=each, times=min(_WRITES, size)) for each in arguments.writers],
+    "write": _writes,
 }
+
+
+def workloads_of(name: str, arguments: argparse.Namespace, size: int) -> Sequence[Workload]:
+    """The workloads of one name of --only, when each server has `size` objects."""
+    return _WORKLOADS[name](arguments, size)
 
 
 class ComparisonReport:
@@ -116,11 +128,11 @@ async def compare(comparison: ServerComparison, arguments: argparse.Namespace, r
         print(f"\n{size} objects in each, created in {time.monotonic() - start:.0f} s", flush=True)
         seeded = size
         if _AT_EVERY_SIZE in arguments.only:
-            for workload in _WORKLOADS[_AT_EVERY_SIZE](arguments, size):
+            for workload in workloads_of(_AT_EVERY_SIZE, arguments, size):
                 await measure_in_turns(comparison.sides, workload, arguments.turns, report)
-    for name, create_workloads in _WORKLOADS.items():
+    for name in _WORKLOADS:
         if name in arguments.only and name != _AT_EVERY_SIZE:
-            for workload in create_workloads(arguments, seeded):
+            for workload in workloads_of(name, arguments, seeded):
                 await comparison.ready()
                 await measure_in_turns(comparison.sides, workload, arguments.turns, report)
 

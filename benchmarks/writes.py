@@ -21,10 +21,12 @@ Write = Callable[[Connection, int], Awaitable[ResponseBody]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writes:
-    """`times` writes of each verb in a turn, by `writers`; at least that many objects exist."""
+    """`times` writes of each verb in a turn, by `writers`; at least that many objects exist. The creates of a side have
+    the numbers from `first` on."""
 
     writers: int
     times: int
+    first: int = 0
 
     async def turn(self, side: Side, number: int) -> Mapping[str, Measurement]:
         found: dict[str, Measurement] = {}
@@ -62,8 +64,7 @@ class Writes:
 
     def _create(self, side: Side, turn: int) -> Write:
         async def create(connection: Connection, number: int) -> ResponseBody:
-            # not those of another number of writers
-            name = objects.name(f"{side.prefix}{self.writers}w", turn * self.times + number)
+            name = objects.name(side.prefix, self.first + turn * self.times + number)
             return await connection.fetch("POST", side.collection, side.make(name))
 
         return create

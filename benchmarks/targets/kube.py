@@ -120,11 +120,14 @@ class KubeTarget(Target):
         await self.ready()
 
     async def aggregate(self) -> None:
-        """Registers our server with the kube-apiserver's aggregator; the Service points to our process."""
+        """Registers our server with the kube-apiserver's aggregator, as manifests/overlays/register does; the Service
+        points to our process."""
         ca = (self._directory / "serving" / "ca.crt").read_bytes()
         service = {"metadata": {"name": _SERVICE}, "spec": {"type": "ExternalName", "externalName": "localhost"}}
         await self.admin.call("DELETE", f"{_SERVICES}/{_SERVICE}")
         await self.admin.call("POST", _SERVICES, service)
+        register = _REPOSITORY / "manifests" / "overlays" / "register"
+        await _kubectl(self.admin_kubeconfig, "apply", "--server-side", "--kustomize", str(register))
         spec = {"caBundle": base64.b64encode(ca).decode(), "service": {"port": self._port}}
         for name in _OURS:
             path = f"{_API_SERVICES}/{name}"
@@ -176,7 +179,9 @@ class KubeTarget(Target):
             return False
 
     async def _run(self, program: str, flags: Mapping[str, object]) -> None:
-        command: list[str | Path] = [self._assets / program, *_flags(flags)]
+        # Debian's etcd-server has etcd in the PATH
+        file = self._assets / program if (self._assets / program).is_file() else program
+        command: list[str | Path] = [file, *_flags(flags)]
         self.cluster_processes[program] = await ChildProcess.start(command, self._directory / f"{program}.log")
 
     def _apiserver_flags(self, etcd: str) -> dict[str, object]:
