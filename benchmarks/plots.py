@@ -27,6 +27,8 @@ _COLOURS: Final = ("#2f5bd9", "#c2410c", "#4b5563", "#0f766e")
 _LIST: Final = re.compile(r"LIST (\d+), JSON")
 _WATCH: Final = re.compile(r"WATCH, (\d+) watchers, (\d+) changes a second")
 _MEMORY: Final = re.compile(r"memory, (\d+) tenants")
+# an SVG has so many points an inch
+_SVG_DPI: Final = 72
 # the same bytes for the same figures: no date, no random ids, and text that stays text
 _STYLE: Final[Any] = {
     "svg.hashsalt": "benchmarks",
@@ -87,7 +89,7 @@ def svg_of(chart: Chart) -> bytes:
     from matplotlib.ticker import NullFormatter, NullLocator
 
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(7, 3.6), layout="constrained", facecolor="white")
+        figure = Figure(figsize=(7, 3.6), dpi=_SVG_DPI, layout="constrained", facecolor="white")
         axes = figure.add_subplot()
         for (name, points), colour in zip(chart.series.items(), _COLOURS * len(chart.series), strict=False):
             ordered = sorted(points)
@@ -109,10 +111,22 @@ def svg_of(chart: Chart) -> bytes:
             axes.yaxis.set_minor_formatter(NullFormatter())
         axes.grid(visible=True, color="#e5e7eb")
         axes.spines[["top", "right"]].set_visible(False)
-        figure.legend(loc="outside lower center", frameon=False, ncols=2)
+        _add_legend(figure)
         content = io.BytesIO()
         figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None})
     return content.getvalue()
+
+
+def _add_legend(figure: Figure) -> None:
+    """A legend below the axes, in as many columns as fit into the width: constrained layout lets a wider one be cut
+    off."""
+    for columns in (2, 1):
+        legend = figure.legend(loc="outside lower center", frameon=False, ncols=columns)
+        figure.draw_without_rendering()
+        if legend.get_window_extent().width <= figure.bbox.width:
+            return
+        legend.remove()
+    raise ValueError("the name of a series is wider than the chart")
 
 
 def _side(row: Mapping[str, object]) -> str:

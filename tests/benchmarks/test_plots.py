@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from matplotlib.textpath import TextPath
 
-from benchmarks.plots import charts_of, main, svg_of
+from benchmarks.plots import Chart, Point, charts_of, main, svg_of
+
+_IMAGES = Path(__file__).parents[2] / "docs" / "images"
 
 
 def _spread(median: float) -> dict[str, float]:
@@ -62,6 +66,44 @@ def test_an_svg_says_what_it_shows_in_units_and_has_the_same_bytes_each_time(num
     texts = [each.text or "" for each in ElementTree.fromstring(found).iter("{http://www.w3.org/2000/svg}text")]
     assert {chart.title, chart.x_label, chart.y_label, *chart.series} <= set(texts)
     assert b"<dc:date" not in found
+
+
+def _extent(text: ElementTree.Element) -> tuple[float, float]:
+    """Where a horizontal text begins and ends, in the units of the viewBox."""
+    style = text.get("style", "")
+    [size], [anchor] = re.findall(r"font-size: ([\d.]+)px", style), re.findall(r"text-anchor: (\w+)", style)
+    width = float(TextPath((0, 0), text.text or "", size=float(size)).get_extents().width)
+    start = float(text.get("x", "nan")) - width * {"start": 0, "middle": 0.5, "end": 1}[anchor]
+    return start, start + width
+
+
+def _assert_complete(svg: bytes) -> None:
+    """No text begins or ends outside the viewBox. The vertical one, of the y axis, is not measured."""
+    root = ElementTree.fromstring(svg)
+    _, _, width, height = map(float, root.get("viewBox", "").split())
+    texts = list(root.iter("{http://www.w3.org/2000/svg}text"))
+    assert texts
+    for text in texts:
+        assert 0 < float(text.get("y", "nan")) <= height, text.text
+        if "rotate(-90" not in text.get("transform", ""):
+            start, end = _extent(text)
+            assert 0 <= start <= end <= width, text.text
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_no_text_of_an_svg_is_cut_off(number: int) -> None:
+    _assert_complete(svg_of(charts_of(_ROWS)[number]))
+
+
+@pytest.mark.parametrize("name", ["lists", "watch-delay", "memory"])
+def test_no_text_of_the_plots_of_the_page_is_cut_off(name: str) -> None:
+    _assert_complete((_IMAGES / f"{name}.svg").read_bytes())
+
+
+def test_a_series_whose_name_cannot_be_shown_is_an_error() -> None:
+    chart = Chart("lists", "title", "x", "y", series={"name " * 40: [Point(1, 1, 1, 1), Point(2, 2, 2, 2)]})
+    with pytest.raises(ValueError, match="wider than the chart"):
+        svg_of(chart)
 
 
 def test_the_program_writes_a_file_for_each_chart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
