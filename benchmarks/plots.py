@@ -12,9 +12,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from benchmarks.figures import Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _OURS: Final = "tenant-apiserver"
 _NAMES: Final = {
