@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,10 +45,10 @@ def functions_of(path: Path) -> Mapping[str, str]:
     of parameters that they name. None if there is no file."""
     if not path.is_file():
         return {}
-    source = path.read_text()
-    tree = ast.parse(source)
+    source = _Source(path.read_text())
+    tree = ast.parse(source.text)
     tables = {
-        target.id: ast.get_source_segment(source, node) or ""
+        target.id: source.of(node)
         for node in tree.body
         if isinstance(node, ast.Assign)
         for target in node.targets
@@ -60,14 +61,29 @@ def functions_of(path: Path) -> Mapping[str, str]:
     return found
 
 
+class _Source:
+    """Finds the text of a node as `ast.get_source_segment` does, which splits the whole text into lines each time."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._bytes = text.encode()
+        self._starts = [0, *accumulate(len(line) + 1 for line in self._bytes.split(b"\n"))]
+
+    def of(self, node: ast.stmt | ast.expr) -> str:
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        start = self._starts[node.lineno - 1] + node.col_offset
+        return self._bytes[start : self._starts[node.end_lineno - 1] + node.end_col_offset].decode()
+
+
 def _functions(
-    prefix: str, body: Sequence[ast.stmt], source: str, tables: Mapping[str, str]
+    prefix: str, body: Sequence[ast.stmt], source: _Source, tables: Mapping[str, str]
 ) -> Iterable[tuple[str, str]]:
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             parts = [node, *node.decorator_list]
             named = [each.id for part in node.decorator_list for each in ast.walk(part) if isinstance(each, ast.Name)]
-            texts = [ast.get_source_segment(source, part) or "" for part in parts]
+            texts = [source.of(part) for part in parts]
             yield f"{prefix}{node.name}", "\n".join([*texts, *(tables.get(name, "") for name in named)])
 
 

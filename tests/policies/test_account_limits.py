@@ -25,6 +25,11 @@ _MUTANTS = [
 if no write reaches another one."""
 
 
+_KILLERS: dict[str, list[AccountCase]] = {name: [case for case in CASES if policy_of(case) == name] for name in LIMITS}
+"""The cases of each policy, in the order in which mutants are tried: a case that has failed for one is the next one's
+first, since it often fails for that, too. The order does not change the result."""
+
+
 @cache
 def _plugin(name: str) -> ValidatingPolicies:
     return plugin_for(*LIMITS[name])
@@ -88,7 +93,9 @@ async def test_a_case_fails_if_a_clause_is_missing(name: str, mutant: Object) ->
     compiled = compile_policy(mutant)
     assert compiled.problems == [], "the mutant does not compile, so it proves nothing about the clause"
     policy_plugin = plugin_for(mutant, LIMITS[name][1])
-    for case in CASES:
-        if policy_of(case) == name and not _is_as_in_the_table(case, await refusal(policy_plugin, case)):
+    cases = _KILLERS[name]
+    for position, case in enumerate(cases):
+        if not _is_as_in_the_table(case, await refusal(policy_plugin, case)):
+            cases.insert(0, cases.pop(position))
             return
     pytest.fail("every case passes without the clause")

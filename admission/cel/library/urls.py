@@ -25,8 +25,8 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
 _STRANGE_IN_HOST = re.compile(r"[^A-Za-z0-9._~!$&'()*+,;=:\[\]<>\"%\x80-\U0010ffff-]")
 _PORT = re.compile(r"(?::[0-9]*)?\Z")
-# possessive, or each of a hundred thousand characters would be one to come back to
-_VALID_PATH = re.compile(r"(?:[A-Za-z0-9!$&'()*+,;=:@\[\]/._~-]++|%[0-9A-Fa-f]{2})*+")
+# of a path whose escapes have been found to be valid
+_VALID_PATH = re.compile(r"[A-Za-z0-9!$&'()*+,;=:@\[\]/._~%-]*+")
 # characters that Go leaves unescaped in a path
 _PATH_SAFE = "/:@&=+$,;!'()*~-._"
 
