@@ -13,7 +13,7 @@ COMPILE := CUSTOM_COMPILE_COMMAND="make requirements" ../$(BIN)/pip-compile --qu
 # each process of the tests and each server would compile all modules again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help image sbom run test test-ci check bench bench-versus bench-check faults soak fmt manifests crd-schemas requirements clean
+.PHONY: help image sbom run test test-ci compile-tests check bench bench-versus bench-check faults soak fmt manifests crd-schemas requirements clean
 .DEFAULT_GOAL := run
 
 help:  ## print the targets
@@ -24,6 +24,10 @@ run: $(VENV)/run.stamp  ## run the standalone server, with a real kubectl in its
 
 test: $(VENV)/dev.stamp  ## run all tests, in five processes because most of them wait for servers
 	$(BIN)/python -m pytest $(IN_PROCESSES) $(PYTEST_ARGS)
+
+compile-tests: $(VENV)/dev.stamp  ## compile the modules of the tests once, instead of in each process of the tests
+	@mkdir -p build
+	$(BIN)/python -m pytest --collect-only --quiet >build/collected-tests.txt
 
 test-ci: $(VENV)/dev.stamp  ## run all tests, and up to five that failed once more, alone
 	$(BIN)/python -m tests.run_in_ci $(IN_PROCESSES) $(PYTEST_ARGS)
