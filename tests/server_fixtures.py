@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -99,17 +99,26 @@ def _start_cluster(kind: str, directories: pytest.TempPathFactory) -> E2eCluster
 
 
 @pytest.fixture
-def own_kube(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
+def own_flags() -> Sequence[str]:
+    """Additional flags of our server on a cluster of the test's own. A module with others overrides it, because a
+    restart with flags would take as much processor time as the start."""
+    return ()
+
+
+@pytest.fixture
+def own_kube(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, own_flags: Sequence[str]
+) -> Iterator[KubeCluster]:
     """A control plane of the test's own, which the test may break."""
-    running = prepared_kube_cluster(tmp_path, tmp_path_factory)
+    running = prepared_kube_cluster(tmp_path, tmp_path_factory, flags=own_flags)
     yield running
     running.stop()
 
 
 @pytest.fixture
-def own_embedded(tmp_path: Path) -> Iterator[EmbeddedCluster]:
+def own_embedded(tmp_path: Path, own_flags: Sequence[str]) -> Iterator[EmbeddedCluster]:
     """An embedded cluster of the test's own, which the test may stop or kill."""
-    running = EmbeddedCluster(tmp_path)
+    running = EmbeddedCluster(tmp_path, flags=own_flags)
     yield running
     running.stop()
 
@@ -144,11 +153,12 @@ def prepared_kube_cluster(
     directories: pytest.TempPathFactory,
     *,
     run: Callable[..., Process] = run_command,
+    flags: Sequence[str] = (),
     more_flags: Mapping[str, object] | None = None,
 ) -> KubeCluster:
-    """`more_flags` are those of kube-apiserver."""
+    """`flags` are those of our server, `more_flags` those of kube-apiserver."""
     prepared = prepared_control_plane(_folder_of_session(directories), *find_control_plane_files())
-    return kube_cluster(directory, prepared=prepared, run=run, more_flags=more_flags)
+    return kube_cluster(directory, prepared=prepared, run=run, flags=flags, more_flags=more_flags)
 
 
 def control_plane_with_crds(directory: Path, directories: pytest.TempPathFactory) -> ControlPlane:
@@ -169,12 +179,13 @@ def kube_cluster(
     *,
     prepared: Path | None = None,
     run: Callable[..., Process] = run_command,
+    flags: Sequence[str] = (),
     more_flags: Mapping[str, object] | None = None,
 ) -> KubeCluster:
     binaries, crds = find_control_plane_files()
     control_plane = ControlPlane(directory, binaries, prepared=prepared, more_flags=more_flags)
     try:
-        return KubeCluster(directory, control_plane, crds, run=run)
+        return KubeCluster(directory, control_plane, crds, run=run, flags=flags)
     except BaseException:
         control_plane.stop()
         raise

@@ -19,24 +19,28 @@ from tests.e2e.support.platform_package import root_condition
 from tests.e2e.support.platform_services import Hostnames, PlatformCharts, accept_route
 
 LISTED = [each.name for each in SERVICES.values() if each.listed]
+SETTINGS = "platform.yaml"
 HOSTS = [each.hostname(ROOT_HOST) for each in SERVICES.values()]
 
 
+def write_settings(file: Path, *, enabled: bool, rollback_timeout: str = "10m") -> None:
+    gateway = {"enabled": enabled, "platformRoutes": True, "rollbackTimeout": rollback_timeout}
+    settings = {"platform": {"source": "file"}, "publishing": {"exposedServices": LISTED}, "gateway": gateway}
+    fresh = file.with_suffix(".new")
+    fresh.write_text(yaml.safe_dump(settings))
+    fresh.rename(file)
+
+
 class Migration:
+    """`file` is the settings file that the server of the cluster watches."""
+
     def __init__(self, cluster: E2eCluster, file: Path) -> None:
         self.cluster = cluster
         self.file = file
         self.gateways, self.charts, self.hostnames = Gateways(cluster), PlatformCharts(cluster), Hostnames(cluster)
-        self.configure(enabled=False)
-        cluster.flags = (f"--config={file}",)
-        cluster.restart()
 
     def configure(self, *, enabled: bool, rollback_timeout: str = "10m") -> None:
-        gateway = {"enabled": enabled, "platformRoutes": True, "rollbackTimeout": rollback_timeout}
-        settings = {"platform": {"source": "file"}, "publishing": {"exposedServices": LISTED}, "gateway": gateway}
-        fresh = self.file.with_suffix(".new")
-        fresh.write_text(yaml.safe_dump(settings))
-        fresh.rename(self.file)
+        write_settings(self.file, enabled=enabled, rollback_timeout=rollback_timeout)
 
     def has_route(self, service: str) -> bool:
         found = SERVICES[service]
@@ -56,10 +60,16 @@ class Migration:
 
 
 @pytest.fixture
+def own_flags(tmp_path: Path) -> list[str]:
+    write_settings(tmp_path / SETTINGS, enabled=False)
+    return [f"--config={tmp_path / SETTINGS}"]
+
+
+@pytest.fixture
 def migration(own_cluster: E2eCluster, tmp_path: Path) -> Iterator[Migration]:
     """All seven services are installed, and published by Ingresses. Prints the final state, which pytest shows if the
     test fails."""
-    made = Migration(own_cluster, tmp_path / "platform.yaml")
+    made = Migration(own_cluster, tmp_path / SETTINGS)
     for service in SERVICES:
         made.charts.install(service)
         made.charts.create_ingress(service)

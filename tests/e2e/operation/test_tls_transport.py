@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.e2e.support.clusters.cluster import PATIENCE, ROOT, E2eCluster, tenants_path
 
 IN_ROOT, TIMEOUT = f"--namespace={ROOT}", f"--timeout={PATIENCE:.0f}s"
 
 
+@pytest.fixture
+def own_flags() -> list[str]:
+    return ["--tls-transport=asyncio"]
+
+
 def test_kubectl_works_over_tls_of_asyncio(own_cluster: E2eCluster, unique: str) -> None:
     """Requests, a watch, and users authenticated by their client certificates."""
-    own_cluster.flags = ["--tls-transport=asyncio"]
-    own_cluster.restart()
     document = {
         "apiVersion": "apps.cozystack.io/v1alpha1",
         "kind": "Tenant",

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.e2e.support.clusters.cluster import PATIENCE, ROOT, E2eCluster
@@ -15,6 +16,7 @@ from tests.e2e.support.clusters.processes import run_command, wait_until
 from tests.e2e.support.http.https_client import Client
 from tests.e2e.support.tenants import Tenants
 
+SETTINGS = "platform.yaml"
 GATEWAYS = "/apis/gateway.cozystack.io/v1alpha1/namespaces/{}/tenantgateways/cozystack"
 
 
@@ -65,14 +67,18 @@ def anonymous_readyz(cluster: E2eCluster) -> str:
     return answer.content.decode()
 
 
+@pytest.fixture
+def own_flags(tmp_path: Path) -> list[str]:
+    path = tmp_path / SETTINGS
+    write_settings(path, "publishing: {host: one.example}\ngateway: {gatewayClassName: first}\n")
+    return [f"--config={path}"]
+
+
 def test_a_changed_settings_file_takes_effect_and_an_invalid_one_does_not(
     own_cluster: E2eCluster, tmp_path: Path
 ) -> None:
     """The change reaches labels, TenantGateways, chart values and the status (R-057, R-089, R-092)."""
-    path = tmp_path / "platform.yaml"
-    write_settings(path, "publishing: {host: one.example}\ngateway: {gatewayClassName: first}\n")
-    own_cluster.flags = (f"--config={path}",)
-    own_cluster.restart()
+    path = tmp_path / SETTINGS
     process, tenants = own_cluster.server.pid, Tenants(own_cluster)
     workload = tenants.create_with_namespace(spec={"gateway": True})
     name = workload.removeprefix("tenant-")

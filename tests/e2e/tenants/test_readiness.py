@@ -135,6 +135,13 @@ def test_the_wide_table_shows_providers_and_quota(cluster: E2eCluster, tenants: 
     assert row("root")["SERVICES"].startswith("etcd=tenant-root,monitoring=tenant-root")
 
 
+@pytest.fixture
+def own_flags(tmp_path: Path, mode: str) -> list[str]:
+    path = tmp_path / "platform.yaml"
+    path.write_text(f"tenants: {{release: {mode}}}\n")
+    return [f"--config={path}"]
+
+
 @pytest.mark.parametrize(
     ("mode", "fields"),
     [
@@ -143,12 +150,9 @@ def test_the_wide_table_shows_providers_and_quota(cluster: E2eCluster, tenants: 
     ],
 )
 def test_without_cozystack_flux_leaves_the_releases_of_tenants_alone(
-    own_cluster: E2eCluster, tmp_path: Path, mode: str, fields: set[str]
+    own_cluster: E2eCluster, mode: str, fields: set[str]
 ) -> None:
-    path = tmp_path / "platform.yaml"
-    path.write_text(f"tenants: {{release: {mode}}}\n")
-    own_cluster.flags = (f"--config={path}",)
-    own_cluster.restart()
+    """`mode` is that of the settings, as `own_flags` has them."""
     tenants, client = Tenants(own_cluster), own_cluster.client()
     plain, flagged = (tenants.create(spec=spec)["metadata"]["name"] for spec in ({}, {"etcd": True}))
     spec = client.get(RELEASE.format(plain)).expect(200)["spec"]

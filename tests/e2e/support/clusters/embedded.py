@@ -19,8 +19,9 @@ class EmbeddedCluster(E2eCluster):
 
     kind = "embedded"
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, flags: Sequence[str] = ()) -> None:
         super().__init__(directory)
+        self.flags = flags or self.flags
         self.data = directory / "data"
         self.port = free_port()
         self.url = self.direct_url = f"https://127.0.0.1:{self.port}"

@@ -42,9 +42,11 @@ class KubeCluster(E2eCluster):
         crds: Path,
         *,
         run: Callable[..., Process] = run_command,
+        flags: Sequence[str] = (),
     ) -> None:
         """Installs the manifests, unless the control plane has begun with them. `run` starts our command."""
         super().__init__(directory)
+        self.flags = flags
         self._run = run
         self._control_plane = control_plane
         self.crds = crds
