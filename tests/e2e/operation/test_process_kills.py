@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import random
 import secrets
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +161,8 @@ def run_with_kills(testbed: KillTestbed, rng: random.Random, requests: Sequence[
                     return killed
                 assert time.monotonic() < deadline, "\n".join(each.tail() for each in (*testbed.processes, process))
                 # each look lists everything
-                time.sleep(0.3)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(seconds=1.0)
             killed += 1
     raise AssertionError("the last server ended by itself")
 
