@@ -18,7 +18,7 @@ from xdist.remote import Producer
 
 from tests.fake_clock import FakeClock
 from tests.fake_cluster import FakeCluster
-from tests.group_scheduling import SUITES_WITH_SERVERS, MixedGroupScheduling, name_group
+from tests.group_scheduling import MixedGroupScheduling, name_group, position
 
 # the duration of an example depends on the machine
 settings.register_profile("suite", deadline=None)
@@ -29,7 +29,6 @@ pytest_plugins = ["tests.server_fixtures"]
 
 _HERE = Path(__file__).parent
 _XDIST_WORKER = "PYTEST_XDIST_WORKER"
-_FAULTS = "faults"
 PROJECT_PACKAGES = ["apiserver", "registry", "admission", "controller", "tenant_apiserver"]
 
 
@@ -76,11 +75,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _position(item: pytest.Item) -> int:
-    """No cluster of a session is left running beside tests that do not use it: each change stops the former one."""
-    suite, shared = _suite(item), _shared_cluster(item)
-    if not shared:
-        return 0 if suite in SUITES_WITH_SERVERS else 5
-    return (1 if suite == _FAULTS else 3) + (shared == "embedded")
+    every_tenant = item.get_closest_marker("every_tenant") is not None
+    return position(_suite(item), _shared_cluster(item), every_tenant=every_tenant)
 
 
 def _suite(item: pytest.Item) -> str:

@@ -15,6 +15,7 @@ from xdist.workermanage import WorkerController
 SUITES_WITH_SERVERS: Final = ("attacks", "e2e", "faults")
 """Folders of tests/ whose tests use servers in processes of their own."""
 
+_FAULTS, _EMBEDDED = "faults", "embedded"
 # with fewer processes, a single one would be left with all tests that wait
 _LEAST_PROCESSES: Final = 3
 
@@ -34,6 +35,23 @@ class MixedGroupScheduling(LoadGroupScheduling):  # type: ignore[misc]
         computes = self._processes >= _LEAST_PROCESSES and node is self.nodes[0]
         self.workqueue.move_to_end(next_group(self.workqueue, computes=computes), last=False)
         super()._assign_work_unit(node)
+
+
+def position(suite: str, cluster: str, *, every_tenant: bool = False) -> int:
+    """Of a test in the order of a run: by its folder, and the kind of the session's `cluster` that it uses, empty if it
+    uses none.
+
+    No cluster of a session is left running beside tests that do not use it: each change stops the former one. Tenants
+    of a test stay in a kube-apiserver, hundreds in a run. A test that changes `every_tenant`, and brings its group
+    along, begins before they are there.
+    """
+    if not cluster:
+        return 0 if suite in SUITES_WITH_SERVERS else 6
+    if suite == _FAULTS:
+        return 1 if cluster != _EMBEDDED else 2
+    if cluster == _EMBEDDED:
+        return 5
+    return 3 if every_tenant else 4
 
 
 def next_group(waiting: Collection[str], *, computes: bool) -> str:

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.group_scheduling import next_group
+from tests.group_scheduling import next_group, position
 
 GROUPS = ["e2e/api/test_b.py", "attacks/test_a.py/kube", "e2e/api/test_a.py/embedded", "test_c.py", "docs/test_d.py"]
+
+
+def test_tests_that_change_every_tenant_are_the_first_on_a_kube_apiserver() -> None:
+    """On a cluster with the Tenants of all other tests, they would take many times the processor time."""
+    of_kube = [position(suite, "kube", every_tenant=every) for suite in ("e2e", "attacks") for every in (True, False)]
+    assert of_kube[0] == of_kube[2] < of_kube[1] == of_kube[3]
+    others = [position("faults", "kube"), position("faults", "embedded"), *of_kube, position("e2e", "embedded")]
+    assert position("e2e", "") < min(others)
+    assert max(others) < position("registry", "")
+    assert max(others[:2]) < min(of_kube) <= max(of_kube) < others[-1]
 
 
 @pytest.mark.parametrize(

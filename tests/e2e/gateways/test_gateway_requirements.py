@@ -82,6 +82,7 @@ def resource_versions(gateways: Gateways, namespace: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.every_tenant
 def test_all_heirs_use_the_gateway_of_the_root_while_the_platform_flag_is_off(
     cluster: E2eCluster, tenants: Tenants, gateways: Gateways
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_tenant_and_its_heirs_move_to_a_gateway_of_their_own_and_back(tenants:
         gateways.wait_until("the TenantGateway exists as requested", partial(has_tenantgateways, gateways, alice, made))
 
 
+@pytest.mark.every_tenant
 def test_the_platform_flag_reaches_charts_and_does_not_affect_gateway_owners(
     cluster: E2eCluster, tenants: Tenants, gateways: Gateways, platform: PlatformSettings
 ) -> None:

@@ -233,6 +233,7 @@ def test_a_role_with_names_shows_tenants_of_these_names_only(
     tenants.client.request("DELETE", f"{twin}/{name}")
 
 
+@pytest.mark.every_tenant
 def test_a_missing_role_is_reported(cluster: E2eCluster, tenants: Tenants) -> None:
     """A binding to a ClusterRole that does not exist grants nothing: Ready is False, with the remedy."""
     name = tenants.create()["metadata"]["name"]

@@ -6,6 +6,8 @@ import random
 from collections.abc import Sequence
 from functools import partial
 
+import pytest
+
 from registry.rbac.role_index import to_policy_rule
 from tests.e2e.support.clusters.cluster import RBAC, E2eCluster, tenants_path
 from tests.e2e.support.clusters.processes import wait_until
@@ -52,6 +54,7 @@ def wait_until_all_are_in_effect(
         cluster.wait_until_allowed(user, namespaces[0], verb="get", group="apps.cozystack.io", resource="tenants")
 
 
+@pytest.mark.every_tenant
 def test_lists_agree_with_the_access_reviews_of_the_cluster(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:

@@ -170,6 +170,7 @@ def refuse(cluster: E2eCluster, content: NamespaceContent, name: str, namespace:
     )
 
 
+@pytest.mark.every_tenant
 def test_pods_outside_of_the_networks_that_nodes_tell_close_the_world(kube: KubeCluster, unique: str) -> None:
     """A network plugin that manages addresses itself ignores spec.podCIDRs."""
     tenants, client = Tenants(kube), kube.client()
