@@ -13,6 +13,7 @@ from benchmarks import figures, load, objects
 from benchmarks.client import Connection
 from benchmarks.figures import Row
 from benchmarks.objects import COLLECTION, RELEASES
+from benchmarks.progress import Progress
 from benchmarks.targets.cluster_traffic import wait_until_quiet
 from benchmarks.workloads import TenantBenchmark
 
@@ -30,7 +31,8 @@ async def converge(bench: TenantBenchmark, count: int) -> list[Row]:
     names = [objects.name("c", number) for number in range(count)]
     async with bench.measure(count) as measured:
         start = time.monotonic()
-        await load.parallel(target.user, partial(_create, names=names), range(count), clients=_CLIENTS)
+        create = partial(_create, names=names)
+        await load.parallel(target.user, create, range(count), clients=_CLIENTS, progress="Tenants")
         created = round(time.monotonic() - start, 1)
         labelled = await _labelled(bench, start, names, "")
         await wait_until_quiet(target.admin)
@@ -51,12 +53,14 @@ async def _create(connection: Connection, number: int, *, names: list[str]) -> N
 
 async def _labelled(bench: TenantBenchmark, start: float, names: Collection[str], domain: str) -> float:
     """Returns the seconds from `start` until the Namespace of each Tenant has a domain below `domain`."""
+    progress = Progress("Namespaces with the domain", len(names))
     while True:
         domains = await _domains(bench)
         found = {name: domains.get(f"tenant-{name}", "") for name in names}
         missing = [
             name for name, found_domain in found.items() if not found_domain or not found_domain.endswith(domain)
         ]
+        progress.reach(len(names) - len(missing))
         spent = time.monotonic() - start
         if not missing:
             return round(spent, 1)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from benchmarks.client import Connection, Endpoint
+from benchmarks.progress import Progress
 
 Call = Callable[[Connection, int], Awaitable[object]]
 
@@ -26,11 +27,23 @@ class CallTimes:
         self.per_second = round(len(seconds) / wall)
 
 
-async def parallel(endpoint: Endpoint, call: Call, numbers: Sequence[int], *, clients: int) -> CallTimes:
+async def parallel(
+    endpoint: Endpoint, call: Call, numbers: Sequence[int], *, clients: int, progress: str = ""
+) -> CallTimes:
     """Makes a call for every number, by clients with a connection each. All connections are opened before the first
-    call."""
+    call. `progress` says what the calls do, for those who wait for them."""
+    if progress:
+        call = _with_progress(call, Progress(progress, len(numbers)))
     async with connected(endpoint, clients) as connections:
         return await distribute(connections, call, numbers)
+
+
+def _with_progress(call: Call, progress: Progress) -> Call:
+    async def counted(connection: Connection, number: int) -> None:
+        await call(connection, number)
+        progress.step()
+
+    return counted
 
 
 @asynccontextmanager

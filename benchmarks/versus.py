@@ -27,6 +27,7 @@ from benchmarks.fanout import FanOut
 from benchmarks.figures import Row
 from benchmarks.measurements import Measurement
 from benchmarks.objects import Object
+from benchmarks.progress import Progress
 from benchmarks.reads import FORMS, FilteredLists, Gets, Lists, PagedLists, repetitions
 from benchmarks.starts import Starts
 from benchmarks.targets.comparison import AGGREGATED, CUSTOM, DIRECT, ServerComparison
@@ -109,6 +110,7 @@ class ComparisonReport:
 
 async def measure_in_turns(sides: Sequence[Side], workload: Workload, times: int, report: ComparisonReport) -> None:
     """Measures in the order A, B, C, A, B, C, so that other load of the machine affects all sides alike."""
+    progress = Progress(f"turns of {type(workload).__name__}", times * len(sides))
     measurements_by_title: dict[str, dict[str, list[Measurement]]] = {}
     for number in range(times):
         for side in sides:
@@ -116,6 +118,7 @@ async def measure_in_turns(sides: Sequence[Side], workload: Workload, times: int
             gc.collect()
             for title, measured in (await workload.turn(side, number)).items():
                 measurements_by_title.setdefault(title, {}).setdefault(side.title, []).append(measured)
+            progress.step()
     for title, by_side in measurements_by_title.items():
         report.add(title, by_side)
 

@@ -81,7 +81,7 @@ class TenantBenchmark:
         numbers = range(existing, total)
         async with self.measure(len(numbers)) as measured:
             start = time.perf_counter()
-            await load.parallel(target.cluster_user, TENANT.seed, numbers, clients=_SEEDERS)
+            await load.parallel(target.cluster_user, TENANT.seed, numbers, clients=_SEEDERS, progress="Tenants")
             written = time.perf_counter() - start
             await wait_until_quiet(self.target.admin)
         seconds = round(time.perf_counter() - start - QUIET_SECONDS, 1)

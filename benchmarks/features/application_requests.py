@@ -42,7 +42,9 @@ async def _fill(target: StandaloneTarget, applications: int) -> None:
     for number in range(_NAMESPACES):
         await target.admin.call("POST", "/api/v1/namespaces", {"metadata": {"name": f"tenant-n{number:03}"}})
     found = releases(definitions, applications)
-    await load.parallel(target.admin, partial(_create, objects=found), range(applications), clients=_SEEDERS)
+    await load.parallel(
+        target.admin, partial(_create, objects=found), range(applications), clients=_SEEDERS, progress="applications"
+    )
     await asyncio.sleep(_SETTLED_SECONDS)
     report(f"memory with {applications} applications", target.server.memory_mib()[0], "MiB")
 

@@ -159,11 +159,17 @@ class DelegationBenchmark:
 
     async def _fill(self) -> Row:
         start, admin, trees = time.perf_counter(), self._target.admin, self._trees
-        await load.parallel(admin, make_owner, range(trees.gateways), clients=_CLIENTS)
+        await load.parallel(admin, make_owner, range(trees.gateways), clients=_CLIENTS, progress="TenantGateways")
         namespaces = range(trees.vertices // _IN_NAMESPACE)
-        await load.parallel(admin, partial(make_namespace, trees=trees), namespaces, clients=_CLIENTS)
-        await load.parallel(admin, partial(make_root, trees=trees), range(trees.roots), clients=_CLIENTS)
-        await load.parallel(admin, partial(make_vertex, trees=trees), range(trees.vertices), clients=_CLIENTS)
+        await load.parallel(
+            admin, partial(make_namespace, trees=trees), namespaces, clients=_CLIENTS, progress="Namespaces"
+        )
+        await load.parallel(
+            admin, partial(make_root, trees=trees), range(trees.roots), clients=_CLIENTS, progress="roots"
+        )
+        await load.parallel(
+            admin, partial(make_vertex, trees=trees), range(trees.vertices), clients=_CLIENTS, progress="vertices"
+        )
         written = time.perf_counter() - start
         await wait_until_quiet(admin, _WRITTEN)
         return figures.row(

@@ -191,11 +191,17 @@ class GatewayBenchmark:
     async def _fill(self, existing: Layout, wanted: Layout) -> Row:
         """Names and hostnames are those of the whole layout, so that the second step extends the first."""
         start, admin = time.perf_counter(), self._target.admin
-        await load.parallel(admin, make_owner, range(existing.gateways, wanted.gateways), clients=_CLIENTS)
+        await load.parallel(
+            admin, make_owner, range(existing.gateways, wanted.gateways), clients=_CLIENTS, progress="TenantGateways"
+        )
         namespaces = range(existing.namespaces, wanted.namespaces)
-        await load.parallel(admin, partial(make_namespace, layout=self._layout), namespaces, clients=_CLIENTS)
+        await load.parallel(
+            admin, partial(make_namespace, layout=self._layout), namespaces, clients=_CLIENTS, progress="Namespaces"
+        )
         routes = range(existing.routes, wanted.routes)
-        await load.parallel(admin, partial(make_route, layout=self._layout), routes, clients=_CLIENTS)
+        await load.parallel(
+            admin, partial(make_route, layout=self._layout), routes, clients=_CLIENTS, progress="HTTPRoutes"
+        )
         written = time.perf_counter() - start
         await wait_until_quiet(self._target.admin, _WRITTEN)
         return figures.row(

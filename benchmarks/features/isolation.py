@@ -66,7 +66,9 @@ async def isolate(target: Target, count: int) -> list[Row]:
     names = [objects.name("i", number) for number in range(count)]
     namespaces = [f"{NAMESPACE_PREFIX}{name}" for name in names]
     spent, start = _ProcessorTime(target), time.monotonic()
-    created = await load.parallel(target.user, partial(_create, names=names), range(count), clients=_CLIENTS)
+    created = await load.parallel(
+        target.user, partial(_create, names=names), range(count), clients=_CLIENTS, progress="Tenants"
+    )
     isolated = await _isolated(target.admin, start, namespaces, of_each=of_each)
     await wait_until_quiet(target.admin, _WRITTEN)
     # the time without writes at the end is no work
@@ -153,8 +155,8 @@ async def _write_bare(target: Target, namespaces: Sequence[str]) -> Row:
         path, body = bodies[number]
         await connection.call("POST", path, body)
 
-    await load.parallel(target.admin, write_namespace, range(len(fresh)), clients=_CLIENTS)
-    await load.parallel(target.admin, write, range(len(bodies)), clients=_CLIENTS)
+    await load.parallel(target.admin, write_namespace, range(len(fresh)), clients=_CLIENTS, progress="Namespaces")
+    await load.parallel(target.admin, write, range(len(bodies)), clients=_CLIENTS, progress="objects")
     wall, writes = time.monotonic() - start, len(fresh) + len(bodies)
     return figures.row(
         "a bare client, the same objects",

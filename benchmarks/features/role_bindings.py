@@ -72,7 +72,7 @@ class RoleBindings:
         await admin.call("POST", _BINDINGS, _binding(0, user))
 
     async def bind(self) -> None:
-        await load.parallel(self._target.admin, _bind, range(1, self._bound), clients=_SEEDERS)
+        await load.parallel(self._target.admin, _bind, range(1, self._bound), clients=_SEEDERS, progress="RoleBindings")
         # the authorizer's informer has them a moment later
         await asyncio.sleep(5)
 

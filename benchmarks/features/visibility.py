@@ -46,12 +46,20 @@ class Visibility:
         target, start = self._target, time.perf_counter()
         rules = [{"apiGroups": [TENANTS], "resources": ["tenants"], "verbs": ["get", "list", "watch"]}]
         await target.admin.call("POST", f"{RBAC}/clusterroles", {"metadata": {"name": _VIEW}, "rules": rules})
-        await load.parallel(target.admin, _parent, range(self._namespaces), clients=_SEEDERS)
+        await load.parallel(target.admin, _parent, range(self._namespaces), clients=_SEEDERS, progress="parents")
         await wait_until_quiet(target.admin)
-        await load.parallel(target.admin, _child, range(self._namespaces * _VISIBLE), clients=_SEEDERS)
+        await load.parallel(
+            target.admin, _child, range(self._namespaces * _VISIBLE), clients=_SEEDERS, progress="children"
+        )
         before = target.server.memory_mib()[0]
         calls = range(self._namespaces * self._bindings)
-        await load.parallel(target.admin, partial(_others, namespaces=self._namespaces), calls, clients=_SEEDERS)
+        await load.parallel(
+            target.admin,
+            partial(_others, namespaces=self._namespaces),
+            calls,
+            clients=_SEEDERS,
+            progress="RoleBindings of others",
+        )
         await wait_until_quiet(target.admin)
         after = target.server.memory_mib()[0]
         title = f"{self._namespaces * _VISIBLE} tenants, {len(calls)} RoleBindings"

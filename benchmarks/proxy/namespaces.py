@@ -33,7 +33,7 @@ async def seed(target: KubeTarget, count: int) -> None:
     """Creates so many namespaces of tenants, ten of them for each user."""
     rules = [{"apiGroups": ["apps.cozystack.io"], "resources": ["tenants"], "verbs": ["get"]}]
     await target.admin.call("POST", f"{RBAC}/clusterroles", {"metadata": {"name": _ROLE}, "rules": rules})
-    await load.parallel(target.admin, _create, range(count), clients=_CLIENTS)
+    await load.parallel(target.admin, _create, range(count), clients=_CLIENTS, progress="Namespaces")
 
 
 async def _create(connection: Connection, number: int) -> None:

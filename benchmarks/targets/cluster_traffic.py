@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.client import Endpoint
+from benchmarks.progress import Progress
 
 # Our server uses these resources; kube-apiserver itself continuously requests others, above all Leases.
 _RESOURCES = ("helmreleases", "namespaces", "subjectaccessreviews", "tokenreviews")
@@ -32,7 +33,7 @@ class Traffic:
         return sum(count for name, count in self.requests.items() if name.startswith(_WRITES))
 
 
-async def read_traffic(cluster: Endpoint, resources: Collection[str] = _RESOURCES) -> Traffic:
+async def read_traffic(cluster: Endpoint, resources: Container[str] = _RESOURCES) -> Traffic:
     """`cluster` must have the credentials of a user who may read /metrics."""
     requests: defaultdict[str, float] = defaultdict(float)
     watches = 0.0
@@ -47,11 +48,12 @@ async def read_traffic(cluster: Endpoint, resources: Collection[str] = _RESOURCE
     return Traffic(requests, watches)
 
 
-async def wait_until_quiet(cluster: Endpoint, resources: Collection[str] = _RESOURCES) -> None:
+async def wait_until_quiet(cluster: Endpoint, resources: Container[str] = _RESOURCES) -> None:
     """Waits until our server has written nothing for QUIET_SECONDS."""
-    written = -1.0
+    written, progress = -1.0, Progress("writes of our server, which continue")
     while (now := (await read_traffic(cluster, resources)).writes()) != written:
         written = now
+        progress.reach(int(written))
         await asyncio.sleep(QUIET_SECONDS)
 
 

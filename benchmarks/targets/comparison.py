@@ -13,6 +13,7 @@ from apiserver.meta.resource import Object
 from benchmarks import load, objects
 from benchmarks.client import Connection, UnexpectedStatus
 from benchmarks.kinds import TENANT, ComparedKind, application_kind
+from benchmarks.progress import Progress
 from benchmarks.targets import custom_resource
 from benchmarks.targets.cozystack_api import DEFINITIONS, CozystackApi
 from benchmarks.targets.external_server import ExternalServer
@@ -78,16 +79,23 @@ class ServerComparison:
         numbers = range(existing, total)
         # the first object exists already: it is the sample
         await load.parallel(
-            self._target.cluster_user, self._kind.seed, range(max(1, existing), total), clients=_CLIENTS
+            self._target.cluster_user,
+            self._kind.seed,
+            range(max(1, existing), total),
+            clients=_CLIENTS,
+            progress="objects of our server",
         )
         for side in self.sides:
             if side.title in (CUSTOM, AGAINST):
                 make = partial(self._make, side=side)
-                await load.parallel(side.user, make, numbers, clients=_CLIENTS)
+                await load.parallel(side.user, make, numbers, clients=_CLIENTS, progress=f"objects of {side.title}")
+        progress = Progress("objects reconciled", total)
         async with asyncio.timeout(_TIMEOUT_SECONDS):
             while True:
                 started_at = time.monotonic()
-                if await self._reconciled() >= total:
+                reconciled = await self._reconciled()
+                progress.reach(reconciled)
+                if reconciled >= total:
                     return
                 # listing all objects takes processor time from the controllers
                 await asyncio.sleep(max(_POLL_SECONDS, 4 * (time.monotonic() - started_at)))
