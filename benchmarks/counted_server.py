@@ -1,7 +1,11 @@
 """python -m benchmarks.counted_server FILE standalone|serve …: our server, which counts what it does.
 
-On SIGUSR1 it writes FILE anew: a JSON object with `calls`, the function calls of its main thread since the signal
-before, and `tracked`, the objects that the garbage collector tracks.
+Each of these signals makes it write FILE anew, a JSON object with one number:
+
+* SIGUSR1: `calls`, the function calls of its main thread since the signal before.
+* SIGUSR2: `tracked`, the objects that the garbage collector tracks when it has collected all garbage.
+* SIGRTMIN: `bytes`, how many bytes Python had allocated at the same time since the former SIGRTMIN, at most; every
+  other signal begins such a time and writes 0.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import cProfile
 import gc
 import signal
 import sys
+import tracemalloc
 from pathlib import Path
 
 import orjson
@@ -17,32 +22,55 @@ import orjson
 from tenant_apiserver.__main__ import main
 
 
-class CallCounter:
-    """Counts by cProfile, whose figures do not depend on the speed of the machine."""
+class Counters:
+    """Counts by cProfile and tracemalloc, whose figures do not depend on the speed of the machine."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._profiler = cProfile.Profile()
 
     def start(self) -> None:
-        signal.signal(signal.SIGUSR1, lambda *_: self._write())
+        signal.signal(signal.SIGUSR1, lambda *_: self._write_calls())
+        signal.signal(signal.SIGUSR2, lambda *_: self._write("tracked", tracked()))
+        signal.signal(signal.SIGRTMIN, lambda *_: self._write_bytes())
         self._profiler.enable()
 
-    def _write(self) -> None:
+    def _write_calls(self) -> None:
         self._profiler.disable()
-        calls = sum(entry.callcount for entry in self._profiler.getstats())
-        gc.collect()
-        # what exists after a start is frozen: later collections skip it
-        counts = {"calls": calls, "tracked": len(gc.get_objects()) + gc.get_freeze_count()}
-        # renamed, so that it is never read half written
-        partial = self._file.with_suffix(".partial")
-        partial.write_bytes(orjson.dumps(counts))
-        partial.rename(self._file)
+        self._write("calls", sum(entry.callcount for entry in self._profiler.getstats()))
         self._profiler.clear()
         self._profiler.enable()
 
+    def _write_bytes(self) -> None:
+        if not tracemalloc.is_tracing():
+            # what the profiler remembers of new functions would count
+            self._profiler.disable()
+            self._write("bytes", 0)
+            tracemalloc.start()
+        else:
+            _, most = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            self._write("bytes", most)
+            self._profiler.enable()
+
+    def _write(self, name: str, number: int) -> None:
+        # renamed, so that it is never read half written
+        partial = self._file.with_suffix(".partial")
+        partial.write_bytes(orjson.dumps({name: number}))
+        partial.rename(self._file)
+
+
+def tracked() -> int:
+    """Objects that are frozen count, too: but a frozen one is not examined, so that garbage would stay, and tuples of
+    numbers and texts would be tracked or not, depending on when the last collection before was."""
+    gc.unfreeze()
+    gc.collect()
+    found = len(gc.get_objects())
+    gc.freeze()
+    return found
+
 
 if __name__ == "__main__":
-    counter = CallCounter(Path(sys.argv.pop(1)))
-    counter.start()
+    counters = Counters(Path(sys.argv.pop(1)))
+    counters.start()
     main()

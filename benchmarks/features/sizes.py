@@ -36,9 +36,9 @@ async def measure(sizes: list[int]) -> None:
 
 
 async def _calls_of_creates(target: CountedTarget, counting: Counting, prefix: str) -> float:
-    await target.counts()
+    await target.calls()
     await counting.create(range(_CREATES), prefix)
-    return (await target.counts())["calls"] / _CREATES
+    return await target.calls() / _CREATES
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
-"""The target `standalone`, which counts its function calls and the objects that its garbage collector tracks."""
+"""The target `standalone`, which counts its function calls, tracked objects and allocated bytes."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import orjson
@@ -24,14 +24,27 @@ class CountedTarget(StandaloneTarget):
     def _file(self) -> Path:
         return self._directory / "counts.json"
 
-    async def counts(self) -> Mapping[str, int]:
-        """`calls` since the last time, and `tracked` objects."""
+    async def calls(self) -> int:
+        """Function calls since the last time."""
+        return await self._ask(signal.SIGUSR1)
+
+    async def tracked(self) -> int:
+        """Objects that the garbage collector tracks."""
+        return await self._ask(signal.SIGUSR2)
+
+    async def allocated(self, work: Callable[[], Awaitable[object]]) -> int:
+        """The bytes that Python had allocated at the same time for `work`, at most."""
+        await self._ask(signal.SIGRTMIN)
+        await work()
+        return await self._ask(signal.SIGRTMIN)
+
+    async def _ask(self, question: signal.Signals) -> int:
         self._file.unlink(missing_ok=True)
-        self.server.signal(signal.SIGUSR1)
+        self.server.signal(question)
 
         async def written() -> bool:
             return self._file.is_file()
 
         await wait_until("the counts", written, seconds=_SECONDS, child=self.server)
-        counts: Mapping[str, int] = orjson.loads(self._file.read_bytes())
-        return counts
+        [number] = orjson.loads(self._file.read_bytes()).values()
+        return int(number)
