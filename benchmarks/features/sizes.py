@@ -10,6 +10,7 @@ from pathlib import Path
 import uvloop
 
 from benchmarks.check import SETTINGS, Counting
+from benchmarks.progress import Progress
 from benchmarks.targets.counted import CountedTarget
 
 _CREATES = 40
@@ -24,12 +25,16 @@ async def measure(sizes: list[int]) -> None:
             await target.grant()
             counting = Counting(target)
             await counting.settle()
-            print(f"{'Tenants':>8}", *(f"{name:>40}" for name in _COUNTED))
+            print(f"{'Tenants':>8}", *(f"{name:>40}" for name in _COUNTED), flush=True)
             present = 0
             for size in sizes:
+                progress = Progress(f"steps with {size} Tenants", 4)
                 await counting.create(range(present, size), "b")
+                progress.step()
                 await counting.count_reads()
+                progress.step()
                 await counting.count_events()
+                progress.step()
                 counting.found[_CREATE] = await _calls_of_creates(target, counting, f"c{size}")
                 print(f"{size:>8}", *(f"{counting.found[name]:>40.1f}" for name in _COUNTED), flush=True)
                 present = size
