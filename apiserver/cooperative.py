@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Final, TypeVar
 
@@ -36,15 +37,35 @@ async def iterate_cooperatively(items: Iterable[T], *, clock: Callable[[], float
 
 
 class Turns:
-    """Tasks that do the same work piece by piece take turns: one of them continues in each iteration of the event loop.
+    """Lets one waiting task of each flow continue in every iteration of the event loop: a flow is a user, or a
+    controller.
 
-    Otherwise a request would wait for a piece of each of them, and for as many again before its response.
+    Tasks that become ready together would otherwise run in one iteration, and everybody else would wait for all of them
+    (ATTACK-19).
     """
 
     def __init__(self) -> None:
-        self._lock = asyncio.Lock()
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
-    async def wait(self) -> None:
-        """Wait for at least one iteration."""
-        async with self._lock:
-            await asyncio.sleep(0)
+    async def wait(self, flow: str) -> None:
+        """Returns at once if no other task of the flow had its turn in this iteration."""
+        loop = asyncio.get_running_loop()
+        queue = self._waiting.get(flow)
+        if queue is None:
+            self._waiting[flow] = deque()
+            loop.call_soon(self._give_turn, loop, flow)
+            return
+        turn = loop.create_future()
+        queue.append(turn)
+        await turn
+
+    def _give_turn(self, loop: asyncio.AbstractEventLoop, flow: str) -> None:
+        queue = self._waiting[flow]
+        while queue:
+            turn = queue.popleft()
+            # a client that has gone away has cancelled its turn
+            if not turn.done():
+                turn.set_result(None)
+                loop.call_soon(self._give_turn, loop, flow)
+                return
+        del self._waiting[flow]

@@ -47,7 +47,7 @@ CallHook = Callable[[str, ClusterResource, Key], Awaitable[None]]
 ReviewHandler = Callable[[str, Object], Object]
 
 
-# asyncio represents the result of a task, which may be a cluster of thousands of objects
+# asyncio shows the result of a task in its representation, which would be that of thousands of objects
 @dataclass(repr=False)
 class FakeCluster:
     """A ClusterClient over dicts, with resourceVersions, conflicts, finalizers, generations, dry run and watches. As in

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
+from apiserver.cooperative import Turns
 from apiserver.meta.errors import TooManyRequests
 from apiserver.request.fair_shares import FairShares
-from apiserver.request.user_turns import UserTurns
 
 _MIB: Final = 1024 * 1024
 _TOTAL: Final = 64 * _MIB
@@ -39,7 +39,7 @@ class BytesInFlight:
         flow_of: Callable[[str], str] = lambda user: user,
     ) -> None:
         self.flow_of = flow_of
-        self._turns = UserTurns()
+        self._turns = Turns()
         self._shares = FairShares(total=total, per_user=per_user, always=always)
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 

@@ -61,7 +61,7 @@ class Controller(Generic[K]):
             key = await self._queue.get()
             try:
                 # a long queue of keys that need no call must not delay requests
-                await self._turns.wait()
+                await self._turns.wait(self.name)
                 await self._reconcile(key)
             except asyncio.CancelledError:
                 self._queue.add(key)

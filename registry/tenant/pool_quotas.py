@@ -10,7 +10,7 @@ from apiserver.cooperative import iterate_cooperatively
 from apiserver.meta.resource import Key, Object
 from registry.cluster.event_handlers import NoOpEventHandler, ProjectionStore
 from registry.names import POOL_QUOTA_NAME
-from registry.tenant.counted_use import amounts
+from registry.tenant.quota_amounts import amounts
 from registry.tenant.quota_pools import NOTHING, Pool, Share
 
 POOL_NAME = POOL_QUOTA_NAME

@@ -9,7 +9,7 @@ from fractions import Fraction
 from admission.tenant.quota_ledger import Ledger
 from apiserver.meta.resource import Object
 from registry.quota_names import COMPUTE
-from registry.tenant.counted_use import counted_use
+from registry.tenant.quota_amounts import counted_use
 from registry.tenant.quota_keys import EQUAL, AllocationRatios, amount_text, comparable_limits
 from registry.tenant.quota_left import QuotaLeft, quota_left
 from registry.tenant.summary import summarize

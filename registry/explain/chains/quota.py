@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from apiserver.meta.resource import Key
 from registry.explain.known import TENANT, KnownQuota, KnownTenant
 from registry.explain.types import Fact, fact_object
-from registry.tenant.counted_use import counted_use
+from registry.tenant.quota_amounts import counted_use
 from registry.tenant.quota_keys import amount_text, canonical_key, comparable_limits
 from registry.tenant.quota_left import QuotaLeft, quota_left, resources_of
 
