@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from apiserver.meta.resource import Object
 from controller.platform.package import PACKAGES
@@ -49,12 +50,16 @@ class PublishingStep:
 
     async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
         found = self._finding(observed)
-        if found is None:
-            return ()
+        return () if found is None else [found]
+
+    def on_status_written(self, observed: ObservedTenant, conditions: Sequence[Object]) -> None:
+        package, found = self._package(), find_condition(conditions, PUBLISHING_READY)
+        if package is None or found is None:
+            return
         before = find_condition(read_status(observed.release).get("conditions"), PUBLISHING_READY) or {}
-        if (before.get("status"), before.get("message")) != (found.status, found.message):
-            self._record(found, recovered=before.get("status") == "False")
-        return [found]
+        event = _event(before, found)
+        if event is not None:
+            self._recorder.record(Regarding.of(PACKAGES, package), event)
 
     def _finding(self, observed: ObservedTenant) -> Finding | None:
         publisher = self._guard.tenant
@@ -66,12 +71,11 @@ class PublishingStep:
         missing = [found.message] if found is not None and found.status == "False" else []
         return Finding(PUBLISHING_READY, "False", _NO_TENANT, "; ".join([*problems, *missing]))
 
-    def _record(self, found: Finding, *, recovered: bool) -> None:
-        package = self._package()
-        if package is None:
-            return
-        regarding = Regarding.of(PACKAGES, package)
-        if found.status == "False":
-            self._recorder.record(regarding, Event("Warning", found.reason, _ACTION, found.message))
-        elif recovered:
-            self._recorder.record(regarding, Event("Normal", found.reason, _ACTION, found.message))
+
+def _event(before: Mapping[str, Any], now: Mapping[str, Any]) -> Event | None:
+    """The Event about a change of the condition: it is False, with another message than before, or no longer False."""
+    if (before.get("status"), before.get("message")) == (now["status"], now["message"]):
+        return None
+    if now["status"] == "False":
+        return Event("Warning", now["reason"], _ACTION, now["message"])
+    return Event("Normal", now["reason"], _ACTION, now["message"]) if before.get("status") == "False" else None

@@ -54,7 +54,8 @@ class SettingsProblems(Protocol):
 
 
 class PlatformSettingsStep:
-    """Events are recorded only when the condition changes, so that a restart does not repeat them."""
+    """Events are recorded only when the written condition changes, so that neither a restart nor a write that fails
+    repeats them."""
 
     name = "platform settings"
     condition = SETTINGS_INVALID
@@ -66,13 +67,16 @@ class PlatformSettingsStep:
     async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
         if not observed.tenant.is_root:
             return ()
-        before = find_condition(read_status(observed.release).get("conditions"), SETTINGS_INVALID)
-        said = str(before.get("message", "")) if before is not None else ""
         message = "; ".join(f"{each}; the previous settings stay in force" for each in self._problems.problems)
+        return [Finding(SETTINGS_INVALID, "True", "WrongValue", message)] if message else ()
+
+    def on_status_written(self, observed: ObservedTenant, conditions: Sequence[Object]) -> None:
+        said = _message(read_status(observed.release).get("conditions"))
+        if not observed.tenant.is_root or said == _message(conditions):
+            return
         self._report(PACKAGES, self._problems.package, _event(said, PACKAGE, self._problems.package_problem))
         event = _event(said, CONFIGMAP_WORDS, self._problems.configmap_problem)
         self._report(CONFIGMAPS, self._problems.configmap, event)
-        return [Finding(SETTINGS_INVALID, "True", "WrongValue", message)] if message else ()
 
     def _report(self, resource: ClusterResource, regarding: Object | None, event: Event | None) -> None:
         if event is not None and regarding is not None:
@@ -85,6 +89,11 @@ def deletion_event(changed: Sequence[str]) -> Event:
     if not changed:
         return Event("Normal", "SettingsOfFile", _ACTION, f"{note}: none is another one")
     return Event("Warning", "SettingsOfFile", _ACTION, f"{note}: {'; '.join(changed)}")
+
+
+def _message(conditions: object) -> str:
+    found = find_condition(conditions, SETTINGS_INVALID)
+    return str(found.get("message", "")) if found is not None else ""
 
 
 def _event(said: str, subject: str, problem: str) -> Event | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import orjson
 
@@ -114,9 +114,17 @@ def _reported(status: Object, release: Object) -> Sequence[Object]:
     return list(with_release(found, reported_release(release, _reported_by_flux(release))).values())
 
 
+@runtime_checkable
+class StatusListener(Protocol):
+    def on_status_written(self, observed: ObservedTenant, conditions: Sequence[Object]) -> None:
+        """Called after these conditions have been written; those of before are in `observed`."""
+        ...
+
+
 class TenantStatusWriter:
-    """`external_ips` counts the external addresses of a namespace. `recorder` gets the events of changed conditions,
-    after the status has been written. `quotas_in_effect` returns what the status of the root Tenant keeps."""
+    """`external_ips` counts the external addresses of a namespace. `recorder` gets events of changed conditions, and
+    `listeners` record those about other objects. Both are called after the status has been written: a write that fails
+    is repeated, and would repeat them. `quotas_in_effect` returns what the status of the root Tenant keeps."""
 
     def __init__(
         self,
@@ -125,12 +133,14 @@ class TenantStatusWriter:
         now: Callable[[], datetime],
         external_ips: Callable[[str], int] = lambda namespace: 0,
         recorder: Recorder | None = None,
+        listeners: Sequence[StatusListener] = (),
         quotas_in_effect: Callable[[], bool] = lambda: False,
     ) -> None:
         self._writer = writer
         self._now = now
         self._external_ips = external_ips
         self._recorder = recorder or Recorder()
+        self._listeners = tuple(listeners)
         self._quotas_in_effect = quotas_in_effect
 
     async def write(self, observed: ObservedTenant, findings: Sequence[Finding]) -> None:
@@ -160,6 +170,8 @@ class TenantStatusWriter:
         before, after = (_reported(each, observed.release) for each in (previous, rendered))
         for event in events_for_tenant_conditions(before, after):
             self._recorder.record(_regarding(observed), event)
+        for listener in self._listeners:
+            listener.on_status_written(observed, rendered["conditions"])
 
     def report(self, observed: ObservedTenant, problem: str) -> None:
         """Records an Event about a problem for which no condition can be written."""

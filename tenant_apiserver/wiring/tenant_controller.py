@@ -36,7 +36,7 @@ from controller.tenant.reconciler import Step, TenantReconciler, all_tenant_keys
 from controller.tenant.release_adopted_namespace import AdoptedNamespaceCleanup
 from controller.tenant.root import ROOT
 from controller.tenant.self_access import SelfAccess
-from controller.tenant.status import TenantStatusWriter
+from controller.tenant.status import StatusListener, TenantStatusWriter
 from controller.tenant.watches import NamespaceEventHandler, TenantEnqueuer, TenantEventHandler
 from controller.tenant.workloads_ready_step import WorkloadsReadyStep
 from registry.cluster.event_handlers import EventHandler
@@ -232,6 +232,7 @@ def _new_reconciler(
         now=given.now,
         external_ips=state.workloads.external_ips,
         recorder=given.recorder,
+        listeners=[each for each in steps if isinstance(each, StatusListener)],
         quotas_in_effect=lambda: first_limits is not None and first_limits.has_controller,
     )
     return TenantReconciler(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.meta.resource import Object
+from apiserver.meta.errors import Conflict
+from apiserver.meta.resource import GroupResource, Key, Object
 from controller.platform.package import PACKAGE
+from registry.cluster.interface import HELMRELEASES, ClusterResource
 from tests.controller.tenant.tenant_world import World
 from tests.virtual_time import virtual
 
@@ -89,6 +91,34 @@ async def test_both_publishers_that_are_no_tenants_are_reported() -> None:
         pass
     assert "tenant-one" in message(world)
     assert "tenant-two" in message(world)
+
+
+@virtual
+async def test_a_status_that_is_written_at_the_third_attempt_is_an_event_about_the_package_once() -> None:
+    world = World(settings=settings("tenant-root", "nosuch"))
+    world.sources.show_package(package())
+    rejected = 0
+
+    async def reject(verb: str, res: ClusterResource, key: Key) -> None:
+        nonlocal rejected
+        if (verb, res) == ("patch", HELMRELEASES) and rejected < 2:
+            rejected += 1
+            raise Conflict(GroupResource(res.group, res.plural), key.name)
+
+    world.cluster.before = reject
+    async with world.running():
+        pass
+    assert (rejected, world.events.of(PACKAGE)) == (2, [("Warning", "NotServed")])
+
+
+@virtual
+async def test_a_long_message_is_reported_once() -> None:
+    services = [f"nosuch{number:03}" for number in range(300)]
+    world = World(settings=settings("tenant-root", *services))
+    world.sources.show_package(package())
+    async with world.running():
+        await world.reconcile_all()
+    assert world.events.of(PACKAGE) == [("Warning", "NotServed")]
 
 
 @virtual
