@@ -17,16 +17,30 @@ class PendingWrites:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self.rv = 0
+        """The latest version that any of them has."""
         self._rv_expires = 0.0
+        self._versions: dict[Key, tuple[int, float]] = {}
         self._deletions: dict[Key, tuple[str, float]] = {}
 
-    def expect_version(self, rv: int) -> None:
+    def expect_version(self, key: Key, rv: int) -> None:
+        expires = self._clock() + self._SECONDS
+        pending = self._versions.pop(key, None)
+        # as the last one, so that the first one is the oldest; an answer may come after that to a later write
+        self._versions[key] = (max(rv, pending[0]) if pending is not None else rv, expires)
         if rv > self.rv:
             self.rv = rv
-            self._rv_expires = self._clock() + self._SECONDS
+            self._rv_expires = expires
 
     def expect_deletion(self, key: Key, uid: str) -> None:
         self._deletions[key] = (uid, self._clock() + self._SECONDS)
+
+    def version_observed(self, rv: int) -> None:
+        """Called when the cache is complete up to `rv`."""
+        while self._versions:
+            oldest = next(iter(self._versions))
+            if self._is_version_pending(oldest, rv):
+                return
+            del self._versions[oldest]
 
     def deletion_observed(self, key: Key, uid: str) -> None:
         """Called when the cache has observed the deletion of the object."""
@@ -38,10 +52,21 @@ class PendingWrites:
         """True if a cache at `rv` with `objects` has observed every write."""
         if rv < self.rv and self._clock() < self._rv_expires:
             return False
-        return not self._deletions or not any(self._is_pending(key, objects) for key in list(self._deletions))
+        return not self._deletions or not any(self._is_deletion_pending(key, objects) for key in list(self._deletions))
 
-    def _is_pending(self, key: Key, objects: Mapping[Key, CachedObject]) -> bool:
-        uid, expires = self._deletions[key]
+    def observed(self, key: Key, rv: int, objects: Mapping[Key, CachedObject]) -> bool:
+        """True if a cache at `rv` with `objects` has observed the writes of one object."""
+        return not self._is_version_pending(key, rv) and not self._is_deletion_pending(key, objects)
+
+    def _is_version_pending(self, key: Key, rv: int) -> bool:
+        pending = self._versions.get(key)
+        return pending is not None and rv < pending[0] and self._clock() < pending[1]
+
+    def _is_deletion_pending(self, key: Key, objects: Mapping[Key, CachedObject]) -> bool:
+        pending = self._deletions.get(key)
+        if pending is None:
+            return False
+        uid, expires = pending
         if self._clock() >= expires:
             del self._deletions[key]
             return False

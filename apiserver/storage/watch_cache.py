@@ -99,6 +99,7 @@ class WatchCache:
             self._history.advance(rv, self._clock())
         self.rv = rv
         self.ready = True
+        self._pending_writes.version_observed(rv)
         self._changes.notify()
 
     def apply(self, type_: EventType, obj: CachedObject) -> None:
@@ -124,6 +125,7 @@ class WatchCache:
         if rv > self.rv:
             self.rv = rv
             self._history.advance(rv, self._clock())
+        self._pending_writes.version_observed(self.rv)
         self._changes.notify()
 
     def subscribe(self, callback: EventListener) -> Callable[[], None]:
@@ -132,12 +134,12 @@ class WatchCache:
         self._listeners.append(callback)
         return lambda: self._listeners.remove(callback)
 
-    def expect_version(self, rv: int) -> None:
-        """Let reads wait for `rv`, so that this process reads its own writes."""
-        self._pending_writes.expect_version(rv)
+    def expect_version(self, key: Key, rv: int) -> None:
+        """Let reads of the object, and all lists, wait for `rv`, so that this process reads its own writes."""
+        self._pending_writes.expect_version(key, rv)
 
     def expect_deletion(self, key: Key, uid: str) -> None:
-        """Let reads wait for a deletion whose resourceVersion is unknown."""
+        """Let reads of the object, and all lists, wait for its deletion, whose resourceVersion is unknown."""
         self._pending_writes.expect_deletion(key, uid)
 
     def close(self) -> None:
@@ -178,10 +180,9 @@ class WatchCache:
     async def wait_for(self, rv: int) -> None:
         """Wait until the cache has `rv` and the writes of this process. Raises TooLargeResourceVersion after 3 seconds
         (WIRE-D63)."""
+        await self._catch_up(rv, lambda: self.rv >= rv and self._pending_writes.all_observed(self.rv, self._index))
 
-        def is_current() -> bool:
-            return self.rv >= rv and self._pending_writes.all_observed(self.rv, self._index)
-
+    async def _catch_up(self, rv: int, is_current: Callable[[], bool]) -> None:
         if not is_current() and not await self._changes.wait(is_current, _CATCH_UP_SECONDS):
             raise errors.TooLargeResourceVersion(max(rv, self._pending_writes.rv, self.rv + 1), self.rv)
 
@@ -190,10 +191,13 @@ class WatchCache:
         return self.rv >= rv or await self._changes.wait(lambda: self.rv >= rv, seconds)
 
     async def get(self, key: Key, *, at_least: int = 0) -> CachedObject | None:
-        """The object, not older than `at_least`. Like `list` and `watch`, raises TooManyRequests until the cache is
-        ready, and TooLargeResourceVersion."""
+        """The object, not older than `at_least`, and with the writes of this process to it: those to other objects, of
+        which a storm of creates has many, delay no reader of this one. Like `list` and `watch`, raises TooManyRequests
+        until the cache is ready, and TooLargeResourceVersion."""
         await self._wait_until_ready()
-        await self.wait_for(at_least)
+        await self._catch_up(
+            at_least, lambda: self.rv >= at_least and self._pending_writes.observed(key, self.rv, self._index)
+        )
         return self._index.get(key)
 
     async def list(self, namespace: str, options: ListOptions, *, visible: VisibleObjects = EVERYTHING) -> Page:

@@ -120,7 +120,7 @@ class ReleaseBackend:
         release = await self._read_release(key)
         if release is None:
             return True
-        self._cache.expect_version(_version(release))
+        self._cache.expect_version(key, _version(release))
         return False
 
     async def create(
@@ -164,7 +164,7 @@ class ReleaseBackend:
         (ATTACK-07), and a client that got AlreadyExists for an object that it cannot GET would retry forever."""
         release = await self._get_release(key)
         if release is not None and self._conversion.stores(release):
-            self._cache.expect_version(_version(release))
+            self._cache.expect_version(key, _version(release))
             return
         names, name = self._names, self._names.release_name(key.name)
         owner = application_of(release) if release is not None else None
@@ -219,7 +219,7 @@ class ReleaseBackend:
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
             self._cache.expect_deletion(key, metadata["uid"])
         else:
-            self._cache.expect_version(_version(release))
+            self._cache.expect_version(key, _version(release))
         return obj
 
     async def _read_release(self, key: Key) -> Object | None:

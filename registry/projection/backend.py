@@ -86,7 +86,7 @@ class ProjectionBackend:
         stored = await self._shown(key)
         if stored is None:
             return True
-        self.cache.expect_version(_version(stored))
+        self.cache.expect_version(key, _version(stored))
         return False
 
     async def create(self, obj: Object, *, dry_run: bool, context: RequestContext) -> Object:
@@ -119,7 +119,7 @@ class ProjectionBackend:
         object that it cannot GET would retry forever."""
         existing = await self._shown(key)
         if existing is not None:
-            self.cache.expect_version(_version(existing))
+            self.cache.expect_version(key, _version(existing))
             return
         kind = self.cache.resource.kind
         why = f"the name is in use by a {self._stored.kind} that is no {kind}; choose another name"
@@ -165,7 +165,7 @@ class ProjectionBackend:
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
             self.cache.expect_deletion(Key(metadata["namespace"], metadata["name"]), metadata["uid"])
         elif self._conversion.shows(stored):
-            self.cache.expect_version(_version(stored))
+            self.cache.expect_version(Key(metadata["namespace"], metadata["name"]), _version(stored))
         return obj
 
     async def _shown(self, key: Key) -> Object | None:

@@ -150,12 +150,40 @@ async def test_a_read_waits_until_the_cache_is_ready() -> None:
 
 async def test_a_read_waits_for_the_writes_of_this_process() -> None:
     cache = make_cache()
-    cache.expect_version(11)
+    cache.expect_version(Key("a", "x"), 11)
     reading = asyncio.create_task(cache.get(Key("a", "x")))
     await asyncio.sleep(0)
     assert not reading.done()
     cache.apply("ADDED", thing("x", 11))
     assert (await reading) is not None
+
+
+async def test_a_read_waits_for_no_write_to_another_object_but_a_list_does() -> None:
+    cache = make_cache(thing("x", 5), thing("y", 6))
+    cache.expect_version(Key("a", "y"), 11)
+    cache.expect_deletion(Key("a", "z"), "z")
+    assert await asyncio.wait_for(cache.get(Key("a", "x")), 1) is not None
+    listing = asyncio.create_task(cache.list("", ALL))
+    await asyncio.sleep(0)
+    assert not listing.done()
+    cache.apply("MODIFIED", thing("y", 11))
+    assert versions_of((await listing).items) == ["x@5", "y@11"]
+
+
+async def test_a_read_waits_for_the_later_of_two_writes_to_its_object() -> None:
+    cache = make_cache(thing("x", 5))
+    cache.expect_version(Key("a", "x"), 13)
+    cache.expect_version(Key("a", "y"), 12)
+    cache.expect_version(Key("a", "x"), 11)
+    reading = asyncio.create_task(cache.get(Key("a", "x")))
+    cache.apply("MODIFIED", thing("x", 11))
+    cache.apply("ADDED", thing("y", 12))
+    await asyncio.sleep(0)
+    assert not reading.done()
+    cache.apply("MODIFIED", thing("x", 13))
+    found = await reading
+    assert found is not None
+    assert found.rv == 13
 
 
 async def test_a_read_waits_for_a_deletion_whose_version_is_unknown() -> None:
@@ -172,7 +200,7 @@ async def test_a_read_waits_for_a_deletion_whose_version_is_unknown() -> None:
 
 async def test_a_read_waits_for_a_deletion_even_if_the_creation_is_still_pending() -> None:
     cache = make_cache()
-    cache.expect_version(11)
+    cache.expect_version(Key("a", "x"), 11)
     cache.expect_deletion(Key("a", "x"), "x")
     reading = asyncio.create_task(cache.get(Key("a", "x")))
     await asyncio.sleep(0)
@@ -199,7 +227,7 @@ async def test_a_future_version_is_too_large() -> None:
 
 async def test_a_caller_can_wait_for_one_version_and_no_other_write() -> None:
     cache = make_cache(thing("x", 5))
-    cache.expect_version(100)
+    cache.expect_version(Key("a", "x"), 100)
     assert await cache.reaches(10, 1)
     waiting = asyncio.ensure_future(cache.reaches(12, 5))
     await asyncio.sleep(0)
@@ -213,7 +241,7 @@ async def test_a_caller_can_wait_for_one_version_and_no_other_write() -> None:
 async def test_a_pending_write_is_given_up_after_half_a_minute() -> None:
     now = 0.0
     cache = make_cache(thing("x", 5), clock=lambda: now)
-    cache.expect_version(11)
+    cache.expect_version(Key("a", "x"), 11)
     cache.expect_deletion(Key("a", "x"), "x")
     now = 29.0
     with pytest.raises(errors.TooLargeResourceVersion):
