@@ -16,6 +16,9 @@ from registry.cluster.interface import is_namespace_terminating_error
 
 _logger = logging.getLogger(__name__)
 
+# Conflicts in a row that are other writers' changes; after more, which take a third of a second, something is wrong.
+_RACES = 6
+
 K = TypeVar("K", bound=Hashable)
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
@@ -80,7 +83,8 @@ class Controller(Generic[K]):
                 self._queue.forget(key)
                 return
             # the object has changed meanwhile, or the cluster is unreachable: a retry resolves it
-            level = logging.DEBUG if e.code == 409 else logging.WARNING
+            is_race = e.code == 409 and self._queue.failures(key) < _RACES
+            level = logging.DEBUG if is_race else logging.WARNING
             _logger.log(level, "%s %s: %d %s", self.name, key, e.code, e.message)
         except ForeignObject as e:
             _logger.warning("%s %s: %s", self.name, key, e)

@@ -104,6 +104,20 @@ def test_a_failure_is_logged_once_and_its_key_is_retried(
     assert bool(logged[0].exc_info) is (level == logging.ERROR)
 
 
+def test_a_conflict_that_no_retry_resolves_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        conflict = errors.Conflict(GroupResource("", "x"), "y")
+        reconciler = SlowReconciler(*[conflict] * 7, seconds=0.0)
+        each, _ = controller(reconciler, "a", workers=1)
+        async with running(each.run()):
+            await asyncio.sleep(10)
+        assert reconciler.done == ["a"]
+
+    with caplog.at_level(logging.DEBUG, "controller"):
+        run_virtual(main)
+    assert [record.levelno for record in caplog.records] == [logging.DEBUG] * 6 + [logging.WARNING]
+
+
 @virtual
 async def test_a_key_whose_namespace_is_terminating_is_not_retried(caplog: pytest.LogCaptureFixture) -> None:
     cause = {"reason": "NamespaceTerminating", "message": "namespace a is being terminated"}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from http.client import HTTPException
 from itertools import count
 from pathlib import Path
 
 from tests.e2e.support.clusters.credentials import Identity
-from tests.e2e.support.clusters.processes import Process, T, wait_until
+from tests.e2e.support.clusters.processes import Process, T, WaitTimeout, wait_until
 from tests.e2e.support.http.https_client import Client, Response
 
 KUBECTL = Path(sys.executable).parent / "kubectl"
@@ -30,6 +32,7 @@ PATIENCE = 120.0
 KUBECTL_PATIENCE = f"--timeout={PATIENCE:.0f}s"
 """For kubectl commands that wait."""
 _COMMAND_SECONDS = 180
+_QUEUE = re.compile(r"workqueue_(depth|adds_total|retries_total|unfinished_work_seconds|longest_running_\w+)\{")
 
 
 def tenants_path(namespace: str = "", name: str = "", subresource: str = "") -> str:
@@ -130,8 +133,20 @@ class E2eCluster(ABC):
         return Process(f"kubectl {arguments[0]}", command, log=log, environment=self._environment(environment))
 
     def wait_until(self, what: str, check: Callable[[], T | None], *, seconds: float = PATIENCE) -> T:
-        """Returns the first true result of `check`. Raises WaitTimeout with the output of the processes."""
-        return wait_until(what, check, seconds=seconds, processes=self.processes)
+        """Returns the first true result of `check`. Raises WaitTimeout with the output of the processes, and with the
+        work queues of our controllers: a retry after a conflict is not logged, nor is a call that never ends."""
+        try:
+            return wait_until(what, check, seconds=seconds, processes=self.processes)
+        except WaitTimeout as failure:
+            raise WaitTimeout(f"{failure}\n{self._work_queues()}") from None
+
+    def _work_queues(self) -> str:
+        """What our server says of its work queues; empty if it does not answer."""
+        try:
+            lines = self.direct_client().get("/metrics").content.decode().splitlines()
+        except (OSError, HTTPException) as error:
+            return f"no metrics: {error}"
+        return "\n".join(line for line in lines if _QUEUE.match(line))
 
     def wait_until_served(self, path: str) -> None:
         """Waits for a kind: a kube-apiserver serves it a moment after its CRD is established."""
