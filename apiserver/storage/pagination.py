@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from apiserver.encoding.encoded_object import CachedObject
-from apiserver.meta.errors import BadRequest
+from apiserver.meta.errors import BadRequest, Expired
 from apiserver.meta.resource import Key, Resource
 from apiserver.storage.event_history import CacheEvent
 from apiserver.storage.selection_predicate import KeyRange
@@ -23,6 +23,12 @@ LATEST = -1
 """The resourceVersion of a continue token that is served from the current state."""
 
 _TOKEN_VERSION = "meta.k8s.io/v1"
+_EXPIRED_TOKEN = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
 _by_key = attrgetter("key")
 # the cost of searching for a range, as the number of objects that can be examined in that time
 _SEARCH_COST = 32
@@ -130,6 +136,11 @@ def encode_token(token: ContinueToken) -> str:
     document = {"v": _TOKEN_VERSION, "rv": token.rv, "start": start}
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     return base64.urlsafe_b64encode(text.encode(errors="replace")).rstrip(b"=").decode()
+
+
+def expired(token: ContinueToken) -> Expired:
+    """The error for a token of a state that is no longer known, with a token for the rest of the present one."""
+    return Expired(_EXPIRED_TOKEN, continue_token=encode_token(ContinueToken(LATEST, token.start)))
 
 
 def decode_token(text: str, *, namespaced: bool) -> ContinueToken:

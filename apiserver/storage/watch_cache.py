@@ -36,12 +36,6 @@ _DEFAULT_HISTORY = HistoryLimits()
 _DEFAULT_LABEL_INDEX = LabelIndexLimits()
 _READY_SECONDS = 2.0
 _CATCH_UP_SECONDS = 3.0
-_EXPIRED_TOKEN = (
-    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
-    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
-    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
-    "deleted between the time the first chunk was returned and now may show up in the list."
-)
 _by_key = attrgetter("key")
 
 
@@ -178,11 +172,13 @@ class WatchCache:
         await self.wait_for(0)
 
     async def wait_for(self, rv: int) -> None:
-        """Wait until the cache has `rv` and the writes of this process. Raises TooLargeResourceVersion after 3 seconds
-        (WIRE-D63)."""
-        await self._catch_up(rv, lambda: self.rv >= rv and self._pending_writes.all_observed(self.rv, self._index))
+        """As `wait_for_own_writes`, and until the cache has `rv`."""
+        await self._catch_up(rv, lambda: self._pending_writes.all_observed(self.rv, self._index))
 
-    async def _catch_up(self, rv: int, is_current: Callable[[], bool]) -> None:
+    async def _catch_up(self, rv: int, has_own_writes: Callable[[], bool]) -> None:
+        def is_current() -> bool:
+            return self.rv >= rv and has_own_writes()
+
         if not is_current() and not await self._changes.wait(is_current, _CATCH_UP_SECONDS):
             raise errors.TooLargeResourceVersion(max(rv, self._pending_writes.rv, self.rv + 1), self.rv)
 
@@ -191,13 +187,11 @@ class WatchCache:
         return self.rv >= rv or await self._changes.wait(lambda: self.rv >= rv, seconds)
 
     async def get(self, key: Key, *, at_least: int = 0) -> CachedObject | None:
-        """The object, not older than `at_least`, and with the writes of this process to it: those to other objects, of
-        which a storm of creates has many, delay no reader of this one. Like `list` and `watch`, raises TooManyRequests
-        until the cache is ready, and TooLargeResourceVersion."""
+        """The object, not older than `at_least`, and with the writes of this process to it, not to others: a storm of
+        creates delays no reader. Like `list` and `watch`, raises TooManyRequests until the cache is ready, and
+        TooLargeResourceVersion."""
         await self._wait_until_ready()
-        await self._catch_up(
-            at_least, lambda: self.rv >= at_least and self._pending_writes.observed(key, self.rv, self._index)
-        )
+        await self._catch_up(at_least, lambda: self._pending_writes.observed(key, self.rv, self._index))
         return self._index.get(key)
 
     async def list(self, namespace: str, options: ListOptions, *, visible: VisibleObjects = EVERYTHING) -> Page:
@@ -312,9 +306,7 @@ class WatchCache:
         await self.wait_for(token.rv)
         state = self._state_at(token.rv)
         if state is None:
-            raise errors.Expired(
-                _EXPIRED_TOKEN, continue_token=pagination.encode_token(ContinueToken(LATEST, token.start))
-            )
+            raise pagination.expired(token)
         return state
 
     def _state_at(self, rv: int) -> CacheState | None:

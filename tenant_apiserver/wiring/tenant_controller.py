@@ -226,15 +226,7 @@ def _new_reconciler(
         chart=contents.settings.chart,
         settings=lambda: replace(given.settings.current.release_settings(), finalizer=True),
     )
-    first_limits = pools.first_limits
-    status = TenantStatusWriter(
-        writer=given.writer,
-        now=given.now,
-        external_ips=state.workloads.external_ips,
-        recorder=given.recorder,
-        listeners=[each for each in steps if isinstance(each, StatusListener)],
-        quotas_in_effect=lambda: first_limits is not None and first_limits.has_controller,
-    )
+    status = _status_writer(given, state, pools.first_limits, steps)
     return TenantReconciler(
         cleanup=cleanup,
         observer=TenantObserver(
@@ -247,6 +239,19 @@ def _new_reconciler(
         status=status,
         may_be_withdrawn=tenants.may_be_withdrawn,
         enqueue_after=given.queue.add_after,
+    )
+
+
+def _status_writer(
+    given: _Dependencies, state: TenantState, first_limits: FirstLimits | None, steps: Sequence[Step]
+) -> TenantStatusWriter:
+    return TenantStatusWriter(
+        writer=given.writer,
+        now=given.now,
+        external_ips=state.workloads.external_ips,
+        recorder=given.recorder,
+        listeners=[each for each in steps if isinstance(each, StatusListener)],
+        quotas_in_effect=lambda: first_limits is not None and first_limits.has_controller,
     )
 
 

@@ -141,7 +141,7 @@ class E2eCluster(ABC):
             raise WaitTimeout(f"{failure}\n{self._work_queues()}") from None
 
     def _work_queues(self) -> str:
-        """What our server says of its work queues; empty if it does not answer."""
+        """The metrics of our server's work queues, or the error if it does not answer."""
         try:
             lines = self.direct_client().get("/metrics").content.decode().splitlines()
         except (OSError, HTTPException) as error:
