@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, NewType
+from typing import Any, NamedTuple, NewType, TypeVar
 
 from apiserver.authorization.authorizer import AccessAttributes, Decision
 from apiserver.meta.resource import Key, Object
@@ -21,6 +21,9 @@ ALL = "*"
 
 _SERVICE_ACCOUNT = "system:serviceaccount"
 _CACHE_SIZE = 1024
+_SHARED_CHARACTERS = 1024
+
+S = TypeVar("S", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +232,7 @@ def parse_binding(obj: Object) -> RbacBinding | None:
         return None
     subjects = [_subject(item, namespace) for item in obj.get("subjects") or () if isinstance(item, dict)]
     distinct = tuple(dict.fromkeys(subject for subject in subjects if subject is not None))
-    return RbacBinding(make_binding_key(namespace, metadata["name"]), bound, _intern_subjects(distinct))
+    return RbacBinding(make_binding_key(namespace, metadata["name"]), bound, _share(distinct))
 
 
 def service_account_user(
@@ -259,8 +262,8 @@ def subjects_of(user: User) -> Iterator[Subject]:
         yield make_subject("Group", group)
 
 
-# Bindings of thousands of tenants name the same few roles, and those of one tenant the same subjects, so equal values
-# are shared.
+# Bindings of thousands of tenants name the same few roles, and those of one tenant the same subjects, and the rules of
+# the roles by which tenants are seen differ in names only, so equal values are shared.
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
@@ -268,9 +271,15 @@ def _cluster_role(name: str) -> RoleKey:
     return make_role_key("", name)
 
 
+def _share(strings: tuple[S, ...]) -> tuple[S, ...]:
+    """An equal tuple of before, if it is remembered. Long ones are rare, and would occupy memory when their objects are
+    deleted (ATTACK-19)."""
+    return _remembered(strings) if sum(map(len, strings)) <= _SHARED_CHARACTERS else strings
+
+
 @lru_cache(maxsize=_CACHE_SIZE)
-def _intern_subjects(subjects: tuple[Subject, ...]) -> tuple[Subject, ...]:
-    return subjects
+def _remembered(strings: tuple[Any, ...]) -> tuple[Any, ...]:
+    return strings
 
 
 def _subject(item: Mapping[str, Any], namespace: str) -> Subject | None:
@@ -289,9 +298,9 @@ def _subject(item: Mapping[str, Any], namespace: str) -> Subject | None:
 
 def _rule(item: Mapping[str, Any]) -> RbacRule:
     return RbacRule(
-        verbs=_strings(item.get("verbs")),
-        groups=_strings(item.get("apiGroups")),
-        resources=_strings(item.get("resources")),
+        verbs=_share(_strings(item.get("verbs"))),
+        groups=_share(_strings(item.get("apiGroups"))),
+        resources=_share(_strings(item.get("resources"))),
         names=_strings(item.get("resourceNames")),
         paths=_strings(item.get("nonResourceURLs")),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from typing import Any
 
@@ -148,6 +149,28 @@ def test_subjects_of_other_kinds_match_no_user(kind: str) -> None:
     assert not index.decide(access_to()).allowed
     assert not index.decide(access_to(user=User(name="x", groups=("bob",)))).allowed
     assert not index.decide(access_to(user=service_account_user("a", "bob"))).allowed
+
+
+def parsed_binding(index: int, group: str) -> rbac.RbacBinding | None:
+    subject = {"kind": "Group", "apiGroup": rbac.GROUP, "name": group}
+    reference = {"apiGroup": rbac.GROUP, "kind": "ClusterRole", "name": "view"}
+    return rbac.parse_binding(
+        {"metadata": {"namespace": "a", "name": str(index)}, "roleRef": reference, "subjects": [subject]}
+    )
+
+
+@pytest.mark.parametrize(("length", "shared"), [(10, True), (2000, False)])
+def test_short_parts_of_equal_rules_and_bindings_occupy_memory_once(length: int, shared: bool) -> None:
+    """Long ones would stay in memory when their objects are deleted."""
+    document = [{"verbs": ["v" * length], "apiGroups": ["g" * length], "resources": ["r" * length]}]
+    (one,), (other,) = rbac.parse_rules(document), rbac.parse_rules(copy.deepcopy(document))
+    assert one == other
+    parts = [(getattr(one, name), getattr(other, name)) for name in ("verbs", "groups", "resources")]
+    assert [first is second for first, second in parts] == [shared] * 3
+    bindings = parsed_binding(1, "n" * length), parsed_binding(2, "n" * length)
+    assert bindings[0] is not None
+    assert bindings[1] is not None
+    assert (bindings[0].subjects is bindings[1].subjects) is shared
 
 
 def test_removed_rules_and_bindings_no_longer_apply() -> None:
