@@ -32,15 +32,22 @@ class PendingWrites:
             self._rv_expires = expires
 
     def expect_deletion(self, key: Key, uid: str) -> None:
+        self._deletions.pop(key, None)
         self._deletions[key] = (uid, self._clock() + self._SECONDS)
 
     def version_observed(self, rv: int) -> None:
-        """Called when the cache is complete up to `rv`."""
+        """Called when the cache is complete up to `rv`. Forgets what need not be waited for."""
         while self._versions:
             oldest = next(iter(self._versions))
             if self._is_version_pending(oldest, rv):
-                return
+                break
             del self._versions[oldest]
+        # one whose event came before the answer to the request is not observed again
+        while self._deletions:
+            oldest = next(iter(self._deletions))
+            if self._clock() < self._deletions[oldest][1]:
+                return
+            del self._deletions[oldest]
 
     def deletion_observed(self, key: Key, uid: str) -> None:
         """Called when the cache has observed the deletion of the object."""

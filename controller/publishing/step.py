@@ -12,8 +12,8 @@ from controller.publishing.verdicts import PublishingVerdict
 from controller.runtime.conditions import Finding, find_condition
 from controller.runtime.event_recorder import Event, Recorder, Regarding
 from controller.tenant.observe import ObservedTenant
-from controller.tenant.readiness.stored_status import read_status
 from registry.names import ROOT_NAMESPACE
+from registry.tenant.summary import TenantSummary
 
 PUBLISHING_READY = "PublishingReady"
 NOT_SERVED = "NotServed"
@@ -52,12 +52,11 @@ class PublishingStep:
         found = self._finding(observed)
         return () if found is None else [found]
 
-    def on_status_written(self, observed: ObservedTenant, conditions: Sequence[Object]) -> None:
+    def on_status_written(self, tenant: TenantSummary, before: object, conditions: Sequence[Object]) -> None:
         package, found = self._package(), find_condition(conditions, PUBLISHING_READY)
         if package is None or found is None:
             return
-        before = find_condition(read_status(observed.release).get("conditions"), PUBLISHING_READY) or {}
-        event = _event(before, found)
+        event = _event(find_condition(before, PUBLISHING_READY) or {}, found)
         if event is not None:
             self._recorder.record(Regarding.of(PACKAGES, package), event)
 

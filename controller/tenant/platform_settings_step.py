@@ -11,8 +11,8 @@ from controller.platform.sources import CONFIGMAP_WORDS
 from controller.runtime.conditions import Finding, find_condition
 from controller.runtime.event_recorder import Event, Recorder, Regarding
 from controller.tenant.observe import ObservedTenant
-from controller.tenant.readiness.stored_status import read_status
 from registry.cluster.interface import CONFIGMAPS, ClusterResource
+from registry.tenant.summary import TenantSummary
 
 SETTINGS_INVALID = "PlatformSettingsInvalid"
 _ACTION = "ApplySettings"
@@ -63,20 +63,24 @@ class PlatformSettingsStep:
     def __init__(self, *, problems: SettingsProblems, recorder: Recorder) -> None:
         self._problems = problems
         self._recorder = recorder
+        # what is wrong with the Package and with the ConfigMap, as the last run found it
+        self._found = ("", "")
 
     async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
         if not observed.tenant.is_root:
             return ()
+        self._found = self._problems.package_problem, self._problems.configmap_problem
         message = "; ".join(f"{each}; the previous settings stay in force" for each in self._problems.problems)
         return [Finding(SETTINGS_INVALID, "True", "WrongValue", message)] if message else ()
 
-    def on_status_written(self, observed: ObservedTenant, conditions: Sequence[Object]) -> None:
-        said = _message(read_status(observed.release).get("conditions"))
-        if not observed.tenant.is_root or said == _message(conditions):
+    def on_status_written(self, tenant: TenantSummary, before: object, conditions: Sequence[Object]) -> None:
+        said = _message(before)
+        if not tenant.is_root or said == _message(conditions):
             return
-        self._report(PACKAGES, self._problems.package, _event(said, PACKAGE, self._problems.package_problem))
-        event = _event(said, CONFIGMAP_WORDS, self._problems.configmap_problem)
-        self._report(CONFIGMAPS, self._problems.configmap, event)
+        # those of the condition: the objects may have changed while it was written
+        package_problem, configmap_problem = self._found
+        self._report(PACKAGES, self._problems.package, _event(said, PACKAGE, package_problem))
+        self._report(CONFIGMAPS, self._problems.configmap, _event(said, CONFIGMAP_WORDS, configmap_problem))
 
     def _report(self, resource: ClusterResource, regarding: Object | None, event: Event | None) -> None:
         if event is not None and regarding is not None:

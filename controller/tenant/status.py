@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any, Protocol, runtime_checkable
 
 import orjson
 
+from apiserver.meta.errors import StatusError
 from apiserver.meta.object_meta import ANNOTATIONS_LIMIT
 from apiserver.meta.resource import Object
 from controller.runtime.apply import ClusterWriter
@@ -23,6 +25,7 @@ from registry.cluster.interface import HELMRELEASES
 from registry.names import FINDINGS_ANNOTATION, KIND, MAX_HOST, UNCONFIRMED_ANNOTATION
 from registry.tenant.convert import API_VERSION
 from registry.tenant.readiness import READY, reported_release, shown_conditions, with_release
+from registry.tenant.summary import TenantSummary
 
 COMPUTEPLANE = "computeplane"
 # All conditions together share one annotation with a limited size.
@@ -116,8 +119,8 @@ def _reported(status: Object, release: Object) -> Sequence[Object]:
 
 @runtime_checkable
 class StatusListener(Protocol):
-    def on_status_written(self, observed: ObservedTenant, conditions: Sequence[Object]) -> None:
-        """Called after these conditions have been written; those of before are in `observed`."""
+    def on_status_written(self, tenant: TenantSummary, before: object, conditions: Sequence[Object]) -> None:
+        """Called after these conditions have been written. `before` are those of before, possibly malformed."""
         ...
 
 
@@ -142,6 +145,8 @@ class TenantStatusWriter:
         self._recorder = recorder or Recorder()
         self._listeners = tuple(listeners)
         self._quotas_in_effect = quotas_in_effect
+        # statuses of before writes that have not been answered, by the uid of the HelmRelease
+        self._unanswered: dict[str, Object] = {}
 
     async def write(self, observed: ObservedTenant, findings: Sequence[Finding]) -> None:
         """Write the status if it differs from the stored one. Raises Conflict if the HelmRelease has changed since."""
@@ -155,6 +160,7 @@ class TenantStatusWriter:
         )
         previous = read_status(observed.release)
         if rendered == previous:
+            self._report_unanswered(observed, rendered, rendered)
             return
         present = observed.release["metadata"].get("annotations") or {}
         status = fit_beside(rendered, present)
@@ -162,16 +168,33 @@ class TenantStatusWriter:
             _logger.warning("tenant %s/%s: its annotations leave no room for its status", *observed.tenant.key)
             return
         if status == previous:
+            self._report_unanswered(observed, rendered, status)
             return
         annotations: Object = {FINDINGS_ANNOTATION: _to_text(status)}
         if UNCONFIRMED_ANNOTATION in present:
             annotations[UNCONFIRMED_ANNOTATION] = None
-        await self._writer.patch(HELMRELEASES, observed.release, {"metadata": {"annotations": annotations}})
+        uid = observed.release["metadata"].get("uid", "")
+        try:
+            await self._writer.patch(HELMRELEASES, observed.release, {"metadata": {"annotations": annotations}})
+        except StatusError as e:
+            if e.code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                self._unanswered.setdefault(uid, previous)
+            raise
+        self._report(observed, self._unanswered.pop(uid, previous), rendered, status)
+
+    def _report_unanswered(self, observed: ObservedTenant, rendered: Object, stored: Object) -> None:
+        """Reports a status that is stored, although the cluster has not answered when it was written."""
+        before = self._unanswered.pop(observed.release["metadata"].get("uid", ""), None)
+        if before is not None:
+            self._report(observed, before, rendered, stored)
+
+    def _report(self, observed: ObservedTenant, previous: Object, rendered: Object, stored: Object) -> None:
+        """`stored` is `rendered`, without messages if there was no room for them."""
         before, after = (_reported(each, observed.release) for each in (previous, rendered))
         for event in events_for_tenant_conditions(before, after):
             self._recorder.record(_regarding(observed), event)
         for listener in self._listeners:
-            listener.on_status_written(observed, rendered["conditions"])
+            listener.on_status_written(observed.tenant, previous.get("conditions"), stored["conditions"])
 
     def report(self, observed: ObservedTenant, problem: str) -> None:
         """Records an Event about a problem for which no condition can be written."""

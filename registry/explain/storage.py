@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from apiserver import rest
@@ -91,10 +92,14 @@ class Explainer:
 
 
 class TenantExplain(rest.Getter):
-    """Answers `get` of `tenants/explain` to those who may also get the Tenant."""
+    """Answers `get` of `tenants/explain` to those who may also get the Tenant. An answer is about other Tenants, too,
+    so it has this replica's writes to all of them."""
 
-    def __init__(self, tenants: rest.Getter, explainer: Explainer) -> None:
+    def __init__(
+        self, tenants: rest.Getter, explainer: Explainer, *, wait_for_own_writes: Callable[[], Awaitable[None]]
+    ) -> None:
         self._tenants = tenants
+        self._wait_for_own_writes = wait_for_own_writes
         self._explainer = explainer
         self._resource = explanation_resource()
 
@@ -108,6 +113,7 @@ class TenantExplain(rest.Getter):
         subject = parse_subject(context.query.get("about"), context.query.all("group"))
         sight = Sight(self._explainer.cluster, self._explainer.authorizer, context.user)
         await sight.require(sight.tenant_access("get", key))
+        await self._wait_for_own_writes()
         tenant = (await self._tenants.get(context, key, at_least=at_least)).object()
         return encode(self._resource, await self._explainer.explain(context.user, tenant, subject))
 

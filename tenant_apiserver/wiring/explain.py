@@ -41,7 +41,8 @@ def tenant_explain(cluster: ClusterClient, tenants: ExplainedTenants, authorizer
         gateway_name=TENANTGATEWAY_NAME,
         may_set_host=_may_set_host,
     )
-    return TenantExplain(tenants.getter, Explainer(cluster=cluster, authorizer=authorizer, sources=sources))
+    explainer = Explainer(cluster=cluster, authorizer=authorizer, sources=sources)
+    return TenantExplain(tenants.getter, explainer, wait_for_own_writes=tenants.cache.wait_for_own_writes)
 
 
 def _may_set_host(user: User) -> bool:

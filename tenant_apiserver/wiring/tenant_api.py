@@ -156,6 +156,7 @@ def _diffs(
         admission=admission,
         planner=planner,
         visibility=watched.visibility.tenants,
+        wait_for_own_writes=watched.cache.wait_for_own_writes,
     )
 
 

@@ -8,7 +8,7 @@ as the routes at a shared Gateway. Each replica has all of it in its informers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from apiserver import rest
@@ -50,9 +50,12 @@ class TenantDiffs(rest.Getter, rest.Creater):
         admission: Admission,
         planner: Planner,
         visibility: VisibilitySource,
+        wait_for_own_writes: Callable[[], Awaitable[None]],
     ) -> None:
-        """`admission` and `visibility` are those of Tenants."""
+        """`admission` and `visibility` are those of Tenants. A plan depends on other Tenants, too, so it has this
+        replica's writes to all of them."""
         self._visibility = visibility
+        self._wait_for_own_writes = wait_for_own_writes
         self._tenants = tenants
         self._dry_run = TenantDryRun(tenants, admission)
         self._strategy = TenantStrategy()
@@ -102,6 +105,7 @@ class TenantDiffs(rest.Getter, rest.Creater):
         """Raises TooManyRequests while the plans of others take too long."""
         sees = await self._sees(user)
         async with self._slots.held(user.name):
+            await self._wait_for_own_writes()
             return await self._planner.plan(key, proposed, sees)
 
     async def _sees(self, user: User) -> Callable[[Key], bool]:

@@ -55,6 +55,9 @@ def test_observed_and_expired_writes_occupy_no_memory() -> None:
         pending.expect_version(Key("a", str(rv)), rv)
         pending.version_observed(rv - 1)
         assert len(pending._versions) == 1
+    for number in range(1000):
+        pending.expect_deletion(Key("a", str(number)), "uid")
     clock.now = 30.0
     pending.version_observed(0)
     assert not pending._versions
+    assert not pending._deletions

@@ -37,6 +37,7 @@ async def test_service_accounts_that_ask_for_many_plans_delay_another_one_by_a_f
         admission=Mock(),
         planner=planner,
         visibility=Mock(for_user=AsyncMock()),
+        wait_for_own_writes=AsyncMock(),
     )
 
     async def ask(user: str, tenant: str) -> None:
