@@ -138,6 +138,9 @@ class E2eCluster(ABC):
         try:
             return wait_until(what, check, seconds=seconds, processes=self.processes)
         except WaitTimeout as failure:
+            if not hasattr(self, "admin") or any(each.ended for each in self.processes):
+                # a server that has not started, or has ended, has no metrics
+                raise
             raise WaitTimeout(f"{failure}\n{self._work_queues()}") from None
 
     def _work_queues(self) -> str:
