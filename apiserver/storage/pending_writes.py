@@ -59,10 +59,13 @@ class PendingWrites:
         """True if a cache at `rv` with `objects` has observed every write."""
         if rv < self.rv and self._clock() < self._rv_expires:
             return False
-        return not self._deletions or not any(self._is_deletion_pending(key, objects) for key in list(self._deletions))
+        return not self._deletions or not any(self._is_deletion_pending(key, objects) for key in self._deletions)
 
     def observed(self, key: Key, rv: int, objects: Mapping[Key, CachedObject]) -> bool:
         """True if a cache at `rv` with `objects` has observed the writes of one object."""
+        if not self._versions and not self._deletions:
+            # nearly always, for each GET
+            return True
         return not self._is_version_pending(key, rv) and not self._is_deletion_pending(key, objects)
 
     def _is_version_pending(self, key: Key, rv: int) -> bool:
@@ -70,12 +73,7 @@ class PendingWrites:
         return pending is not None and rv < pending[0] and self._clock() < pending[1]
 
     def _is_deletion_pending(self, key: Key, objects: Mapping[Key, CachedObject]) -> bool:
-        pending = self._deletions.get(key)
-        if pending is None:
+        pending, current = self._deletions.get(key), objects.get(key)
+        if pending is None or current is None:
             return False
-        uid, expires = pending
-        if self._clock() >= expires:
-            del self._deletions[key]
-            return False
-        current = objects.get(key)
-        return current is not None and current.uid == uid
+        return current.uid == pending[0] and self._clock() < pending[1]

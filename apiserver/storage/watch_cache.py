@@ -167,19 +167,20 @@ class WatchCache:
         return self._index.get(key)
 
     async def wait_for_own_writes(self) -> None:
-        """Wait until the cache has the writes of this process. Raises TooLargeResourceVersion after 3 seconds
-        (WIRE-D63)."""
+        """Wait until the cache has the writes of this process. TooLargeResourceVersion after 3 seconds (WIRE-D63)."""
         await self.wait_for(0)
 
     async def wait_for(self, rv: int) -> None:
         """As `wait_for_own_writes`, and until the cache has `rv`."""
-        await self._catch_up(rv, lambda: self._pending_writes.all_observed(self.rv, self._index))
 
-    async def _catch_up(self, rv: int, has_own_writes: Callable[[], bool]) -> None:
         def is_current() -> bool:
-            return self.rv >= rv and has_own_writes()
+            return self.rv >= rv and self._pending_writes.all_observed(self.rv, self._index)
 
-        if not is_current() and not await self._changes.wait(is_current, _CATCH_UP_SECONDS):
+        if not is_current():
+            await self._catch_up(rv, is_current)
+
+    async def _catch_up(self, rv: int, is_current: Callable[[], bool]) -> None:
+        if not await self._changes.wait(is_current, _CATCH_UP_SECONDS):
             raise errors.TooLargeResourceVersion(max(rv, self._pending_writes.rv, self.rv + 1), self.rv)
 
     async def reaches(self, rv: int, seconds: float) -> bool:
@@ -187,11 +188,15 @@ class WatchCache:
         return self.rv >= rv or await self._changes.wait(lambda: self.rv >= rv, seconds)
 
     async def get(self, key: Key, *, at_least: int = 0) -> CachedObject | None:
-        """The object, not older than `at_least`, and with the writes of this process to it, not to others: a storm of
-        creates delays no reader. Like `list` and `watch`, raises TooManyRequests until the cache is ready, and
-        TooLargeResourceVersion."""
+        """The object, not older than `at_least`, with this process's writes to it, though not to others. Like `list`
+        and `watch`, raises TooManyRequests until the cache is ready, and TooLargeResourceVersion."""
         await self._wait_until_ready()
-        await self._catch_up(at_least, lambda: self._pending_writes.observed(key, self.rv, self._index))
+
+        def is_current() -> bool:
+            return self.rv >= at_least and self._pending_writes.observed(key, self.rv, self._index)
+
+        if not is_current():
+            await self._catch_up(at_least, is_current)
         return self._index.get(key)
 
     async def list(self, namespace: str, options: ListOptions, *, visible: VisibleObjects = EVERYTHING) -> Page:

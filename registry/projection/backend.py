@@ -162,10 +162,11 @@ class ProjectionBackend:
         if dry_run:
             return obj
         self._feed.cluster_answered()
+        key = Key(metadata["namespace"], metadata["name"])
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
-            self.cache.expect_deletion(Key(metadata["namespace"], metadata["name"]), metadata["uid"])
+            self.cache.expect_deletion(key, metadata["uid"])
         elif self._conversion.shows(stored):
-            self.cache.expect_version(Key(metadata["namespace"], metadata["name"]), _version(stored))
+            self.cache.expect_version(key, _version(stored))
         return obj
 
     async def _shown(self, key: Key) -> Object | None:

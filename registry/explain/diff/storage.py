@@ -104,8 +104,9 @@ class TenantDiffs(rest.Getter, rest.Creater):
     async def _plan(self, user: User, key: Key, proposed: Object | None) -> PlannedChanges:
         """Raises TooManyRequests while the plans of others take too long."""
         sees = await self._sees(user)
+        # before it takes a place, of which there are few
+        await self._wait_for_own_writes()
         async with self._slots.held(user.name):
-            await self._wait_for_own_writes()
             return await self._planner.plan(key, proposed, sees)
 
     async def _sees(self, user: User) -> Callable[[Key], bool]:
