@@ -98,7 +98,7 @@ def encode(
     tail = b"," + to_json(others)[1:] if others else b"}"
     selectable = metadata.get("labels") if labels is None else labels
     return CachedObject(
-        key=key or Key(sys.intern(_namespace(resource, obj)), metadata.get("name") or ""),
+        key=key or Key(sys.intern(_namespace(resource, obj)), sys.intern(metadata.get("name") or "")),
         rv=int(metadata.get("resourceVersion") or 0),
         uid=metadata.get("uid") or "",
         labels=_interned(selectable) if selectable else _EMPTY,

@@ -5,7 +5,7 @@ The digest suffices to decide that nothing has to be written. An object is read 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -27,28 +27,30 @@ from controller.tenant.helm_ownership import (
     takeover_remedy,
     with_manager_labels,
 )
-from registry.cluster.event_handlers import ProjectionByNamespace
+from registry.cluster.event_handlers import SyncingHandler
 from registry.cluster.interface import HELMRELEASES, ClusterClient, ClusterResource, is_terminating
 from registry.cluster.object_store import key_of
+from registry.numbers_by_name import NumbersByName
 
 _MANAGERS: Final = tuple(ObjectManager)
+_MANAGER_BITS: Final = 2
 
 
 class ObjectDigest(NamedTuple):
-    """`digest` is equal for objects that normalize to the same value, within one process."""
+    """`digest` is equal for objects that normalize to the same value, within one process; a signed number of 62
+    bits."""
 
     manager: ObjectManager
     digest: int
 
     @property
     def packed(self) -> int:
-        """The digest as one integer. There are nine of them for each Tenant, and the garbage collector skips
-        integers."""
-        return self.digest * len(_MANAGERS) + _MANAGERS.index(self.manager)
+        """The digest as a signed number of 64 bits."""
+        return self.digest << _MANAGER_BITS | _MANAGERS.index(self.manager)
 
     @classmethod
     def unpack(cls, packed: int) -> ObjectDigest:
-        digest, manager = divmod(packed, len(_MANAGERS))
+        digest, manager = divmod(packed, 1 << _MANAGER_BITS)
         return cls(_MANAGERS[manager], digest)
 
 
@@ -77,30 +79,35 @@ class ManagedKind:
         return ObjectDigest(object_manager(obj), self.digest(obj))
 
     def digest(self, obj: Object) -> int:
-        return hash(orjson.dumps(self.normalize(obj), option=orjson.OPT_SORT_KEYS))
+        return hash(orjson.dumps(self.normalize(obj), option=orjson.OPT_SORT_KEYS)) >> _MANAGER_BITS
 
 
-class ObjectDigests(ProjectionByNamespace[int]):
+class ObjectDigests(SyncingHandler):
     """A handler of an informer that stores digests, not objects: ten thousand Tenants have ninety thousand objects.
 
     `on_change` is called with the key of an object whose digest has changed.
     """
 
     def __init__(self, kind: ManagedKind, *, on_change: Callable[[Key], None]) -> None:
-        super().__init__(self._packed_digest, on_change=on_change)
         self.kind = kind
+        self._on_change = on_change
+        self._digests = NumbersByName()
         self._accepted: dict[Key, tuple[int, int, ChartMode]] = {}
 
     def get(self, namespace: str, name: str) -> ObjectDigest | None:
-        packed = self.values(namespace).get(name)
+        packed = self._digests.get(namespace, name)
         return None if packed is None else ObjectDigest.unpack(packed)
 
     def names(self, namespace: str) -> Sequence[str]:
-        return tuple(self.values(namespace))
+        return self._digests.names(namespace)
+
+    def clear(self) -> None:
+        """Removes all digests without calling `on_change`: nothing is known of the objects any more."""
+        self._digests.clear()
 
     def record_written(self, obj: Object) -> None:
         """Record the result of our own write: its event then changes no digest and enqueues nothing."""
-        self.put(key_of(obj), self.kind.digest_of(obj).packed)
+        self._digests.put(*key_of(obj), self.kind.digest_of(obj).packed)
 
     def accepts(self, key: Key, digest: int, chart: ChartMode) -> bool:
         """True if the chart's object, as it is known, was found to do what a desired one with this digest does."""
@@ -129,10 +136,15 @@ class ObjectDigests(ProjectionByNamespace[int]):
         return chart_conflict(_quoted(self.kind.resource, name), remedy)
 
     def record_deleted(self, namespace: str, name: str) -> None:
-        self.put(Key(namespace, name), None)
+        self._digests.put(namespace, name, None)
 
-    def _packed_digest(self, obj: Object) -> int | None:
-        return self.kind.digest_of(obj).packed if self.kind.selects(*key_of(obj)) else None
+    def _known_keys(self) -> Iterable[Key]:
+        return (Key(namespace, name) for namespace, name in self._digests)
+
+    def _sync(self, key: Key, obj: Object | None) -> None:
+        digest = None if obj is None or not self.kind.selects(*key) else self.kind.digest_of(obj).packed
+        if self._digests.put(*key, digest):
+            self._on_change(key)
 
 
 class _AnyOwner:

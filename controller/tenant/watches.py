@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from sys import intern
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
@@ -71,7 +72,7 @@ class TenantEventHandler:
         host = effective_host(self._tree, tenant)
         ancestors = self._tree.ancestors(tenant)
         now = _InheritedValues(
-            host.value if host is not None else "",
+            intern(host.value) if host is not None else "",
             effective_gateway(self._tree, tenant).namespace,
             effective_services(tenant, ancestors),
             effective_scheduling_class(tenant, ancestors),

@@ -125,30 +125,20 @@ class ProjectionByNamespace(SyncingHandler, Generic[V]):
         """The values of a namespace by object name."""
         return self._values.get(namespace, {})
 
-    def put(self, key: Key, value: V | None) -> bool:
-        """Sets or removes a value without calling `on_change`, and returns whether it differs. After a call with the
-        result of a write, the event of that write is not reported."""
-        values = self._values.get(key.namespace, {})
-        if values.get(key.name) == value:
-            return False
-        if value is not None:
-            self._values.setdefault(key.namespace, values)[key.name] = value
-            return True
-        del values[key.name]
-        if not values:
-            del self._values[key.namespace]
-        return True
-
-    def clear(self) -> None:
-        """Removes all values without calling `on_change`: nothing is known of the objects any more."""
-        self._values.clear()
-
     def _known_keys(self) -> Iterable[Key]:
         return (Key(namespace, name) for namespace, values in self._values.items() for name in values)
 
     def _sync(self, key: Key, obj: Object | None) -> None:
-        if self.put(key, None if obj is None else self._project(obj)):
-            self._on_change(key)
+        values, value = self._values.get(key.namespace, {}), None if obj is None else self._project(obj)
+        if values.get(key.name) == value:
+            return
+        if value is not None:
+            self._values.setdefault(key.namespace, values)[key.name] = value
+        else:
+            del values[key.name]
+            if not values:
+                del self._values[key.namespace]
+        self._on_change(key)
 
 
 class RelistListener(NoOpEventHandler):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from sys import intern
 from typing import Any, NamedTuple, NewType, TypeVar
 
 from apiserver.authorization.authorizer import AccessAttributes, Decision
@@ -48,7 +49,8 @@ class RbacRule:
         )
 
 
-# These are strings because there are many for each tenant, and the garbage collector does not traverse strings.
+# These are strings because there are many for each tenant, and the garbage collector does not traverse strings. They
+# are interned, because the same subject or key occurs in objects that are listed far from each other.
 
 Subject = NewType("Subject", str)
 """`<kind>:<name>` of a user or group, from `make_subject`; `split_subject` is the inverse."""
@@ -171,7 +173,7 @@ class RoleIndex:
 @lru_cache(maxsize=_CACHE_SIZE)
 def make_subject(kind: str, name: str) -> Subject:
     """`kind` is User or Group; a ServiceAccount is a subject by its user name."""
-    return Subject(f"{kind}:{name}")
+    return Subject(intern(f"{kind}:{name}"))
 
 
 def split_subject(subject: Subject) -> tuple[str, str]:
@@ -181,12 +183,12 @@ def split_subject(subject: Subject) -> tuple[str, str]:
 
 def make_role_key(namespace: str, name: str) -> RoleKey:
     """A ClusterRole's namespace is empty."""
-    return RoleKey(f"{namespace}/{name}")
+    return RoleKey(intern(f"{namespace}/{name}"))
 
 
 def make_binding_key(namespace: str, name: str) -> BindingKey:
     """A ClusterRoleBinding's namespace is empty."""
-    return BindingKey(f"{namespace}/{name}")
+    return BindingKey(intern(f"{namespace}/{name}"))
 
 
 def split_key(key: RoleKey | BindingKey) -> Key:

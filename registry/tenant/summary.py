@@ -77,7 +77,7 @@ def summarize(tenant: Object, key: Key | None = None) -> TenantSummary:
 def status_host(tenant: Object) -> str:
     """The domain in the status of a Tenant, canonical; empty before a controller has written it."""
     found = ((tenant.get("status") or {}).get("host") or {}).get("value")
-    return canonical_host(found) if isinstance(found, str) else ""
+    return intern(canonical_host(found)) if isinstance(found, str) else ""
 
 
 @lru_cache(maxsize=1024)
