@@ -85,7 +85,7 @@ class Replica:
 
     def client(self, user: str = "", groups: Sequence[str] = ()) -> Client:
         """A client that connects directly, with the client certificate of this user or else of the administrator."""
-        identity = self.cluster.identity(user, groups) if user else self.cluster.admin
+        identity = self.cluster.identity(user, groups) if user else self.cluster.admin_with_certificate
         tls = ssl._create_unverified_context()
         tls.load_cert_chain(identity.kubeconfig.with_suffix(".crt"), identity.kubeconfig.with_suffix(".key"))
         return Client(self.url, tls, {})

@@ -60,7 +60,7 @@ def start_second_replica(kube: KubeCluster, directory: Path) -> tuple[Process, C
     wait_until("the CA is created", (directory / "pki" / "ca.crt").is_file, processes=[process])
     tls = credentials.tls_context((directory / "pki" / "ca.crt").read_text())
     tls.check_hostname = False
-    admin = kube.admin.kubeconfig
+    admin = kube.admin_with_certificate.kubeconfig
     tls.load_cert_chain(admin.with_suffix(".crt"), admin.with_suffix(".key"))
     return process, Client(f"https://127.0.0.1:{port}", tls, {})
 

@@ -41,7 +41,7 @@ class ChartCluster:
     """A control plane without a server of ours."""
 
     def __init__(self, directory: Path, control_plane: ControlPlane) -> None:
-        self.client = Client(control_plane.url, control_plane.admin.tls, {})
+        self.client = Client(control_plane.url, control_plane.admin.tls, control_plane.admin.headers)
         self._directory = directory
         self._kubeconfig = control_plane.admin.kubeconfig
 

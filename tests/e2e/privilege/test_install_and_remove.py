@@ -37,7 +37,7 @@ class Bystander:
 
     def __init__(self, running: ControlPlane) -> None:
         self._running = running
-        self.client = Client(running.url, running.admin.tls, {})
+        self.client = Client(running.url, running.admin.tls, running.admin.headers)
         service = {"namespace": "cozy-system", "name": "cozystack-api"}
         spec = {
             "group": "apps.cozystack.io",

@@ -142,7 +142,7 @@ def test_owned_objects_need_the_right_to_the_owners_finalizers(
     binaries, _ = control_plane_files
     running = ControlPlane(tmp_path, binaries, admission_plugins=["OwnerReferencesPermissionEnforcement"])
     try:
-        admin = Client(running.url, running.admin.tls, {})
+        admin = Client(running.url, running.admin.tls, running.admin.headers)
         admin.request("POST", "/api/v1/namespaces", {"metadata": {"name": ROOT}}).expect(201)
         _create_tenantgateways(admin)
         gateway = {"apiVersion": "gateway.cozystack.io/v1alpha1", "kind": "TenantGateway", "name": "g", "uid": "u"}

@@ -155,7 +155,7 @@ def test_a_forwarded_port_carries_bytes_in_both_directions(pod: RunningPod) -> N
     try:
         listening = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+)")
         found = pod.kube.wait_until("kubectl listens", lambda: listening.search(forward.log()))
-        client = Client(f"https://127.0.0.1:{found[1]}", pod.kube.admin.tls, {})
+        client = Client(f"https://127.0.0.1:{found[1]}", pod.kube.admin.tls, pod.kube.admin.headers)
         direct = pod.kube.client()
         assert client.get("/openapi/v2").body == direct.get("/openapi/v2").body
         sent = {"metadata": {"name": pod.name}, "data": {"lines": MANY_LINES[:500_000]}}

@@ -84,7 +84,8 @@ def started_proxied_server(
 def admin_tls_context(cluster: E2eCluster) -> ssl.SSLContext:
     """A context with the administrator's certificate that does not verify the server."""
     tls = ssl._create_unverified_context()
-    tls.load_cert_chain(cluster.admin.kubeconfig.with_suffix(".crt"), cluster.admin.kubeconfig.with_suffix(".key"))
+    kubeconfig = cluster.admin_with_certificate.kubeconfig
+    tls.load_cert_chain(kubeconfig.with_suffix(".crt"), kubeconfig.with_suffix(".key"))
     return tls
 
 

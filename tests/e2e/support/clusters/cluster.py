@@ -89,6 +89,11 @@ class E2eCluster(ABC):
         identity = self.identity(user, groups) if user else self.admin
         return Client(self.url, identity.tls, identity.headers)
 
+    @property
+    def admin_with_certificate(self) -> Identity:
+        """The administrator with a client certificate, whose files are beside its kubeconfig."""
+        return self.admin
+
     def direct_client(self, user: str = "", groups: Sequence[str] = ()) -> Client:
         """A client for our own server, which bypasses the aggregator if there is one."""
         return self.client(user, groups)

@@ -34,6 +34,9 @@ _CONTROLLERS = (
 FRONT_PROXY = "front-proxy-client"
 TOKEN = "e2e-static-token"
 TOKEN_USER = "token-user"
+_ADMIN_TOKEN = "e2e-admin-token"
+_ADMIN = "admin"
+_MASTERS = "system:masters"
 _ETCD, _SERVICE_ACCOUNTS = "etcd", "service-accounts.key"
 COZYSTACK_CRDS = "cozystack"
 """The folder with Cozystack's CRDs: a test that needs one installs it after our server has started."""
@@ -90,7 +93,8 @@ class ControlPlane:
         self.processes: list[Process] = []
         self._write_pki(self._proxy_ca)
         self.url = f"https://127.0.0.1:{free_port()}"
-        self.admin = self.identity("admin", ("system:masters",))
+        # a token: kube-apiserver verifies a certificate for each request, nearly half of what a small one costs it
+        self.admin = self.token_identity(_ADMIN, _ADMIN_TOKEN)
         try:
             self._start()
         except BaseException:
@@ -116,6 +120,10 @@ class ControlPlane:
         directory = self._directory / "users" / "-".join([user, *groups]).replace(":", "_")
         pair = certificates.make_client(self._ca, user, groups)
         return credentials.with_certificate(directory, user, server=self.url, ca=self._file("ca.crt"), pair=pair)
+
+    def admin_with_certificate(self) -> Identity:
+        """The administrator with a client certificate."""
+        return self.identity(_ADMIN, (_MASTERS,))
 
     def proxy_certificate(self, name: str) -> KeyPair:
         """A certificate of the front-proxy CA; kube-apiserver allows only the name FRONT_PROXY."""
@@ -150,7 +158,7 @@ class ControlPlane:
     def _start(self) -> None:
         self._etcd_url = self._start_etcd()
         self._run("kube-apiserver", self._binaries.kube_apiserver, *self._apiserver_flags(self._etcd_url))
-        admin = Client(self.url, self.admin.tls, {})
+        admin = Client(self.url, self.admin.tls, self.admin.headers)
         wait_until("kube-apiserver is ready", lambda: admin.serves("/readyz"), seconds=120, processes=self.processes)
 
     def start_another_apiserver(self) -> str:
@@ -159,7 +167,7 @@ class ControlPlane:
         flags = {"--secure-port": url.rpartition(":")[2], "--audit-log-path": self._file("audit-2.log")}
         name = "kube-apiserver-2"
         self._run(name, self._binaries.kube_apiserver, *self._apiserver_flags(self._etcd_url), *_flags({**flags}))
-        admin = Client(url, self.admin.tls, {})
+        admin = Client(url, self.admin.tls, self.admin.headers)
         wait_until(f"{name} is ready", lambda: admin.serves("/readyz"), seconds=120, processes=self.processes)
         return url
 
@@ -252,7 +260,8 @@ class ControlPlane:
             self._file(f"{name}.key").write_bytes(pair.key)
         self._file(_SERVICE_ACCOUNTS).write_bytes(self._service_account_key())
         self._file("audit-policy.yaml").write_text(audit_log.POLICY)
-        self._file("tokens.csv").write_text(f"{TOKEN},{TOKEN_USER},e2e-uid\n")
+        tokens = f'{TOKEN},{TOKEN_USER},e2e-uid\n{_ADMIN_TOKEN},{_ADMIN},admin-uid,"{_MASTERS}"\n'
+        self._file("tokens.csv").write_text(tokens)
 
     def _make_ca(self, name: str) -> KeyPair:
         if self._prepared is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import ssl
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from apiserver.tls.certificates import KeyPair
@@ -74,9 +74,13 @@ class KubeCluster(E2eCluster):
             self.server.stop()
             raise
 
+    @cached_property
+    def admin_with_certificate(self) -> Identity:
+        return self._control_plane.admin_with_certificate()
+
     def client_of_another_apiserver(self) -> Client:
         """An administrator's client of a second kube-apiserver, which runs from now on."""
-        return Client(self._control_plane.start_another_apiserver(), self.admin.tls, {})
+        return Client(self._control_plane.start_another_apiserver(), self.admin.tls, self.admin.headers)
 
     def create_user(self, user: str, groups: tuple[str, ...]) -> Identity:
         return self._control_plane.identity(user, groups)
@@ -112,7 +116,7 @@ class KubeCluster(E2eCluster):
 
     def direct_client(self, user: str = "", groups: Sequence[str] = ()) -> Client:
         """A client that bypasses the aggregator, with a client certificate of the cluster."""
-        identity = self.identity(user, groups) if user else self.admin
+        identity = self.identity(user, groups) if user else self.admin_with_certificate
         tls = self._direct_tls()
         tls.load_cert_chain(identity.kubeconfig.with_suffix(".crt"), identity.kubeconfig.with_suffix(".key"))
         return Client(self.direct_url, tls, {})
@@ -120,7 +124,8 @@ class KubeCluster(E2eCluster):
     def client_at(self, port: int, ca: Path) -> Client:
         """A client with an administrator's certificate of the cluster, for a server at a port of this machine."""
         tls = credentials.tls_context(ca.read_text())
-        tls.load_cert_chain(self.admin.kubeconfig.with_suffix(".crt"), self.admin.kubeconfig.with_suffix(".key"))
+        kubeconfig = self.admin_with_certificate.kubeconfig
+        tls.load_cert_chain(kubeconfig.with_suffix(".crt"), kubeconfig.with_suffix(".key"))
         return Client(f"https://127.0.0.1:{port}", tls, {})
 
     def kubelet_files(self, directory: Path) -> tuple[Path, Path, Path]:
