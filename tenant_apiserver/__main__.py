@@ -19,6 +19,7 @@ from tenant_apiserver.options.command_line import (
 )
 from tenant_apiserver.options.lifecycle import BackOptions, MoveOptions, PreflightOptions, UninstallOptions
 from tenant_apiserver.options.proxy import ProxyOptions
+from tenant_apiserver.server_import import cheaper_import
 
 
 def main() -> None:
@@ -44,15 +45,18 @@ def _run(options: Options) -> int:
     match options:
         case ServeOptions():
             # imported late, so that `version` and invalid flags do not load the server's libraries
-            from tenant_apiserver.serve import serve
+            with cheaper_import():
+                from tenant_apiserver.serve import serve
 
             return serve(options)
         case StandaloneOptions():
-            from tenant_apiserver.standalone import standalone
+            with cheaper_import():
+                from tenant_apiserver.standalone import standalone
 
             return standalone(options)
         case ProxyOptions():
-            from tenant_apiserver.proxy.command import proxy
+            with cheaper_import():
+                from tenant_apiserver.proxy.command import proxy
 
             return proxy(options)
         case PreflightOptions() | BackOptions() | MoveOptions() | UninstallOptions():
