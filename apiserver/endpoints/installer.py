@@ -150,7 +150,8 @@ def install_group_version(
         handlers = {
             verb: _bind(handler, scope)
             for verb, (interface, handler) in _VERBS.items()
-            if isinstance(storage, interface)
+            # unlike the result of isinstance(), that of issubclass() with a Protocol is cached
+            if issubclass(type(storage), interface)
         }
         endpoints[path] = Endpoint(scope=scope, handlers=handlers)
     return ApiGroupVersion(group=group, version=version, endpoints=endpoints)

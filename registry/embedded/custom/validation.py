@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from apiserver.meta import errors
@@ -38,9 +39,12 @@ class CustomValidation:
         self._validator = SchemaValidator(version.schema, matches=compiler.matches)
         status = self._status_schema
         self._status_validator = SchemaValidator(status, matches=compiler.matches) if status is not None else None
-        self._has_many_checks = has_many_checks(version.schema)
         self._rules: RuleValidator | None = None
         self._compiling = threading.Lock()
+
+    @cached_property
+    def _has_many_checks(self) -> bool:
+        return has_many_checks(self._schema)
 
     @property
     def is_slow(self) -> bool:
