@@ -1,4 +1,4 @@
-"""What makes the import of a server's modules cheaper. For `__main__`, before a command imports its server."""
+"""Makes the import of a server's modules cheaper. For `__main__`, before a command imports its server."""
 
 from __future__ import annotations
 
