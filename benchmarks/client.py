@@ -20,7 +20,8 @@ _GZIP = 31
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A server and the caller's credentials: a client certificate in `tls`, or `headers`."""
+    """A server and the caller's credentials: a client certificate in `tls`, or `headers`. With an http URL,
+    requests are sent in plain text."""
 
     url: str
     tls: ssl.SSLContext
@@ -28,7 +29,8 @@ class Endpoint:
 
     async def connect(self) -> Connection:
         parts = urlsplit(self.url)
-        reader, writer = await asyncio.open_connection(parts.hostname, parts.port, ssl=self.tls, limit=_BUFFER)
+        tls = self.tls if parts.scheme == "https" else None
+        reader, writer = await asyncio.open_connection(parts.hostname, parts.port, ssl=tls, limit=_BUFFER)
         headers = "".join(f"{name}: {value}\r\n" for name, value in self.headers.items())
         return Connection(reader, writer, f"Host: {parts.netloc}\r\n{headers}")
 

@@ -2,7 +2,8 @@
 
 Each of these signals makes it write FILE anew, a JSON object with one number:
 
-* SIGUSR1: `calls`, the function calls of its main thread since the signal before.
+* SIGUSR1: `calls`, the function calls of its main thread since the signal before; the first one begins to count, and
+  everything takes longer from then on.
 * SIGUSR2: `tracked`, the objects that the garbage collector tracks when it has collected all garbage.
 * SIGRTMIN: `bytes`, how many bytes Python had allocated at the same time since the former SIGRTMIN, at most; every
   other signal begins such a time and writes 0.
@@ -33,7 +34,6 @@ class Counters:
         signal.signal(signal.SIGUSR1, lambda *_: self._write_calls())
         signal.signal(signal.SIGUSR2, lambda *_: self._write("tracked", tracked()))
         signal.signal(signal.SIGRTMIN, lambda *_: self._write_bytes())
-        self._profiler.enable()
 
     def _write_calls(self) -> None:
         self._profiler.disable()

@@ -1,6 +1,7 @@
 """python -m benchmarks.plots FILE… [--to FOLDER]: draws the figures that `--json` of the benchmarks has written.
 
-A plot is drawn if a file has its figures: LIST against size, watch delay against watchers, memory against Tenants.
+A plot is drawn if a file has its figures: LIST against size, watch delay against watchers, memory against Tenants, and
+the cost of a GET, an event and a CREATE against Tenants.
 """
 
 from __future__ import annotations
@@ -30,6 +31,13 @@ _COLOURS: Final = ("#2f5bd9", "#c2410c", "#4b5563", "#0f766e")
 _LIST: Final = re.compile(r"LIST (\d+), JSON")
 _WATCH: Final = re.compile(r"WATCH, (\d+) watchers, (\d+) changes a second")
 _MEMORY: Final = re.compile(r"memory, (\d+) tenants")
+_CONVERGED: Final = re.compile(r"start, (\d+) tenants")
+_COST: Final = re.compile(r"(GET|event|CREATE)(?:, 1 client|, 1 writer)?, (\d+) tenants")
+_COSTS: Final = {
+    "GET": "GET",
+    "event": "an event to a watcher",
+    "CREATE": "CREATE, until the controllers have written all",
+}
 # an SVG has so many points an inch
 _SVG_DPI: Final = 72
 # the same bytes for the same figures: no date, no random ids, and text that stays text
@@ -71,6 +79,7 @@ def charts_of(rows: Iterable[Row]) -> Sequence[Chart]:
     lists = Chart("lists", "LIST of all Tenants, JSON", "Tenants", "ms of the server's processor time")
     delays = Chart("watch-delay", "A change until a watcher has it", "watchers", "milliseconds, with the write of it")
     memory = Chart("memory", "Resident memory", "Tenants", "MiB", from_zero=True)
+    costs = Chart("costs", "Cost beside a kube-apiserver", "converged Tenants", "ms of the server's processor time")
     sizes: set[int] = set()
     for row in rows:
         workload = row["workload"]
@@ -81,7 +90,12 @@ def charts_of(rows: Iterable[Row]) -> Sequence[Chart]:
         elif (found := _MEMORY.fullmatch(workload)) and int(found[1]) not in sizes:
             sizes.add(int(found[1]))
             memory.add(_OURS, Point(int(found[1]), *[row["rss_mib"]] * 3))
-    return [chart for chart in (lists, delays, memory) if chart.series]
+        elif found := _CONVERGED.fullmatch(workload):
+            memory.add(f"{_OURS}, converged Tenants", Point(int(found[1]), *[row["rss_mib"]] * 3))
+        elif "cpu_ms_least" in row and (found := _COST.fullmatch(workload)):
+            point = Point(int(found[2]), row["cpu_ms"], row["cpu_ms_least"], row["cpu_ms_most"])
+            costs.add(_COSTS[found[1]], point)
+    return [chart for chart in (lists, delays, memory, costs) if chart.series]
 
 
 def svg_of(chart: Chart) -> bytes:

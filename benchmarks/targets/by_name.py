@@ -1,4 +1,4 @@
-"""The targets, by their names in --host."""
+"""The targets, by their names in --cluster."""
 
 from __future__ import annotations
 

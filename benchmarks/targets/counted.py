@@ -1,4 +1,4 @@
-"""The target `standalone`, which counts its function calls, tracked objects and allocated bytes."""
+"""Targets that count their function calls, tracked objects and allocated bytes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from pathlib import Path
 
 import orjson
 
+from benchmarks.targets.kube import KubeTarget
 from benchmarks.targets.processes import wait_until
 from benchmarks.targets.standalone import StandaloneTarget
+from benchmarks.targets.target import Target
 
 _SECONDS = 30.0
 
 
-class CountedTarget(StandaloneTarget):
-    title = "standalone, counted"
+class Counted(Target):
+    """A target whose server is benchmarks.counted_server."""
+
+    _directory: Path
 
     def program(self) -> list[str]:
         return ["benchmarks.counted_server", str(self._file)]
@@ -48,3 +52,11 @@ class CountedTarget(StandaloneTarget):
         await wait_until("the counts", written, seconds=_SECONDS, child=self.server)
         [number] = orjson.loads(self._file.read_bytes()).values()
         return int(number)
+
+
+class CountedTarget(Counted, StandaloneTarget):
+    title = "standalone, counted"
+
+
+class CountedKubeTarget(Counted, KubeTarget):
+    """`serve` beside a kube-apiserver."""

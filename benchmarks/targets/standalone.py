@@ -48,10 +48,6 @@ class StandaloneTarget(Target):
         command = [sys.executable, "-m", *self.program(), "standalone", *flags]
         self.server = await ChildProcess.start(command, self._directory / "standalone.log")
 
-    def program(self) -> list[str]:
-        """The module that is run, and its arguments before the command."""
-        return ["tenant_apiserver"]
-
     async def _set_up(self) -> None:
         url = f"https://127.0.0.1:{self._port}"
         self.anonymous = Endpoint(url, unverified_tls())

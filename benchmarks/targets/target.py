@@ -48,6 +48,10 @@ class Target(ABC):
     async def start(self) -> None:
         """Starts our server without waiting until it is ready."""
 
+    def program(self) -> list[str]:
+        """The module that is run, and its arguments before the command."""
+        return ["tenant_apiserver"]
+
     async def ready(self) -> None:
         """Waits for /readyz."""
         await wait_until("readyz", self._is_ready, seconds=_START_SECONDS, child=self.server)

@@ -36,11 +36,15 @@ _ROWS = [
     {"workload": "memory, 0 tenants", "rss_mib": 84},
     {"workload": "memory, 1000 tenants", "rss_mib": 110},
     {"workload": "memory, 1000 tenants", "rss_mib": 150},
+    {"workload": "start, 1000 tenants", "rss_mib": 120},
+    {"workload": "GET, 1 client, 1000 tenants", "cpu_ms": 0.2, "cpu_ms_least": 0.1, "cpu_ms_most": 0.3},
+    {"workload": "event, 1000 tenants", "cpu_ms": 0.02, "cpu_ms_least": 0.02, "cpu_ms_most": 0.02},
+    {"workload": "CREATE, 1 writer, 1000 tenants", "cpu_ms": 18.0, "cpu_ms_least": 17.0, "cpu_ms_most": 19.0},
 ]
 
 
 def test_a_chart_has_the_figures_of_its_workload_by_size() -> None:
-    lists, delays, memory = charts_of(_ROWS)
+    lists, delays, memory, costs = charts_of(_ROWS)
     assert {name: [(each.x, each.median) for each in points] for name, points in lists.series.items()} == {
         "tenant-apiserver": [(1000, 3.0), (100, 1.0)],
         "kube-apiserver, custom resources": [(1000, 200.0), (100, 20.0)],
@@ -51,14 +55,20 @@ def test_a_chart_has_the_figures_of_its_workload_by_size() -> None:
         "kube-apiserver, custom resources, 10 changes a second",
     ]
     assert [(each.x, each.median) for each in memory.series["tenant-apiserver"]] == [(0, 84), (1000, 110)]
+    assert [(each.x, each.median) for each in memory.series["tenant-apiserver, converged Tenants"]] == [(1000, 120)]
+    assert costs.series == {
+        "GET": [Point(1000, 0.2, 0.1, 0.3)],
+        "an event to a watcher": [Point(1000, 0.02, 0.02, 0.02)],
+        "CREATE, until the controllers have written all": [Point(1000, 18.0, 17.0, 19.0)],
+    }
 
 
 def test_a_chart_without_figures_is_not_drawn() -> None:
-    assert [chart.name for chart in charts_of(_ROWS[-3:])] == ["memory"]
+    assert [chart.name for chart in charts_of(_ROWS[-5:])] == ["memory", "costs"]
     assert charts_of([]) == []
 
 
-@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize("number", [0, 1, 2, 3])
 def test_an_svg_says_what_it_shows_in_units_and_has_the_same_bytes_each_time(number: int) -> None:
     chart = charts_of(_ROWS)[number]
     found = svg_of(chart)
@@ -90,12 +100,12 @@ def _assert_complete(svg: bytes) -> None:
             assert 0 <= start <= end <= width, text.text
 
 
-@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize("number", [0, 1, 2, 3])
 def test_no_text_of_an_svg_is_cut_off(number: int) -> None:
     _assert_complete(svg_of(charts_of(_ROWS)[number]))
 
 
-@pytest.mark.parametrize("name", ["lists", "watch-delay", "memory"])
+@pytest.mark.parametrize("name", ["costs", "lists", "watch-delay", "memory"])
 def test_no_text_of_the_plots_of_the_page_is_cut_off(name: str) -> None:
     _assert_complete((_IMAGES / f"{name}.svg").read_bytes())
 
@@ -109,7 +119,7 @@ def test_a_series_whose_name_cannot_be_shown_is_an_error() -> None:
 def test_the_program_writes_a_file_for_each_chart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one, other = tmp_path / "one.json", tmp_path / "other.json"
     one.write_text(json.dumps({"rows": _ROWS[:3]}))
-    other.write_text(json.dumps({"rows": _ROWS[-1:]}))
+    other.write_text(json.dumps({"rows": _ROWS[-4:-3]}))
     main([str(one), str(other), "--to", str(tmp_path / "plots")])
     assert sorted(each.name for each in (tmp_path / "plots").iterdir()) == ["lists.svg", "memory.svg"]
     assert "lists.svg" in capsys.readouterr().out

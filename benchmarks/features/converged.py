@@ -1,0 +1,297 @@
+"""python -m benchmarks.features.converged [--tenants 1000,10000,50000] [--mixed SECONDS] [--json FILE]
+
+`serve` beside a kube-apiserver with so many converged Tenants, which have all that the controllers write for them. The
+first of them are written through both; the others are copies in etcd, which takes a minute or two instead of hours. The
+controllers find nothing to write for a copy: `writes` counts that.
+
+For each number: a start, the memory after it, lists, and what a GET, an event and a create cost. With `--mixed`, also
+stalls of the event loop in so many seconds of mixed load, and GETs of another user amid creates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import uvloop
+
+from benchmarks import figures, load, mixed_load, objects
+from benchmarks.client import Connection
+from benchmarks.copies import TenantCopies
+from benchmarks.figures import Row
+from benchmarks.kinds import TENANT
+from benchmarks.objects import COLLECTION, Object
+from benchmarks.progress import Progress
+from benchmarks.reads import FORMS, GZIP
+from benchmarks.targets.cluster_traffic import read_traffic, wait_until_quiet
+from benchmarks.targets.counted import CountedKubeTarget
+from benchmarks.targets.processes import ObservedProcess
+from benchmarks.targets.sides import MERGE_PATCH
+from benchmarks.watcher_group import WatcherGroup
+
+_SEEDED: Final = 250
+_SEEDERS: Final = 16
+_COPIES_AT_ONCE: Final = 4
+_IDLE_SHARE: Final = 0.1
+_IDLE_SECONDS: Final = 5.0
+# After this time the server has returned the memory of its start to the system.
+_MEMORY_RETURN_SECONDS: Final = 60.0
+_TURNS: Final = 15
+_GETS: Final = 200
+_COUNTED_GETS: Final = 20
+_CHANGES: Final = 5
+_FEW_WATCHERS, _MORE_WATCHERS = 20, 100
+_CREATES: Final = 40
+_CREATE_TURNS: Final = 5
+_WRITTEN: Final = (
+    *("helmreleases", "namespaces", "networkpolicies", "secrets", "serviceaccounts", "roles", "rolebindings"),
+    *("resourcequotas", "limitranges", "events", "subjectaccessreviews", "tokenreviews", "configmaps"),
+)
+
+
+class ConvergedTenants:
+    """A cluster whose number of converged Tenants grows."""
+
+    def __init__(self, target: CountedKubeTarget) -> None:
+        self._target = target
+        self._copied = 0
+
+    async def seed(self) -> None:
+        """Writes the first Tenants, as Flux leaves them, and waits until the controllers have written the rest."""
+        await load.parallel(
+            self._target.cluster_user, TENANT.seed, range(_SEEDED), clients=_SEEDERS, progress="Tenants"
+        )
+        await wait_until_quiet(self._target.admin, _WRITTEN)
+
+    async def grow(self, size: int) -> None:
+        """Copies Tenants in etcd, while nothing else runs, and starts the kube-apiserver again."""
+        await self._target.server.stop()
+        await self._target.stop_apiserver()
+        copies = TenantCopies(await self._target.data.read(b"/registry/"), _SEEDED)
+        numbers = range(self._copied + 1, size // _SEEDED)
+        progress = Progress("copies of Tenants", len(numbers))
+        for first in numbers[::_COPIES_AT_ONCE]:
+            block = range(first, min(first + _COPIES_AT_ONCE, numbers.stop))
+            await self._target.data.write([pair for number in block for pair in copies.copy(number)])
+            progress.reach(block.stop - numbers.start)
+        self._copied = max(self._copied, numbers.stop - 1)
+        await self._target.start_apiserver()
+        await _wait_until_idle(self._target.cluster_processes["kube-apiserver"])
+
+    async def start(self, size: int) -> Row:
+        """Starts the server, until it is ready; then until the controllers have compared everything."""
+        kube = self._target.cluster_processes["kube-apiserver"]
+        before, kube_before = await read_traffic(self._target.admin, _WRITTEN), kube.cpu_seconds()
+        start = time.monotonic()
+        await self._target.start()
+        await self._target.ready()
+        server = self._target.server
+        ready, cpu, kube_cpu = time.monotonic() - start, server.cpu_seconds(), kube.cpu_seconds() - kube_before
+        await _wait_until_idle(server)
+        compared, compared_cpu = time.monotonic() - start - _IDLE_SECONDS, server.cpu_seconds()
+        await asyncio.sleep(_MEMORY_RETURN_SECONDS)
+        after = await read_traffic(self._target.admin, _WRITTEN)
+        return figures.row(
+            f"start, {size} tenants",
+            ready_s=round(ready, 1),
+            cpu_s=round(cpu, 1),
+            kube_cpu_s=round(kube_cpu, 1),
+            compared_s=round(compared, 1),
+            compared_cpu_s=round(compared_cpu, 1),
+            writes=after.writes() - before.writes(),
+            rss_mib=round(server.memory_mib()[0]),
+            peak_mib=round(server.memory_mib()[1]),
+        )
+
+    async def costs(self, size: int) -> Sequence[Row]:
+        """Lists, a GET, an event to a watcher, and a create with all that is written for it."""
+        lists = [
+            await self._lists(size, form, headers)
+            for form in FORMS
+            for headers in (FORMS[form], f"{FORMS[form]}{GZIP}")
+        ]
+        return [*lists, await self._gets(size), await self._events(size), await self._creates(size)]
+
+    async def _lists(self, size: int, form: str, headers: str) -> Row:
+        """The first one fills caches and is not measured."""
+        spent, seconds = [], []
+        async with load.connected(self._target.user, 1) as (connection,):
+            await connection.fetch("GET", COLLECTION, headers=headers)
+            for _ in range(_TURNS):
+                before, start = self._target.server.cpu_seconds(), time.perf_counter()
+                await connection.fetch("GET", COLLECTION, headers=headers)
+                seconds.append(time.perf_counter() - start)
+                spent.append(self._target.server.cpu_seconds() - before)
+        title = f"LIST {size}, {form}{', gzip' if GZIP in headers else ''}"
+        return figures.row(title, seconds, kib=connection.received // 1024, **_cpu(spent))
+
+    async def _gets(self, size: int) -> Row:
+        call = partial(_get, size=size)
+        # our server asks the cluster once per name whether the user may read it
+        await load.repeat(self._target.user, call, _GETS)
+        seconds: list[float] = []
+        spent = []
+        for _ in range(_TURNS):
+            before = self._target.server.cpu_seconds()
+            seconds += await load.repeat(self._target.user, call, _GETS)
+            spent.append((self._target.server.cpu_seconds() - before) / _GETS)
+        return figures.row(f"GET, 1 client, {size} tenants", seconds, **_cpu(spent))
+
+    async def _events(self, size: int) -> Row:
+        """The processor time of an event to one watcher more, of many; the time until one watcher has its event."""
+        user = self._target.user
+        async with load.connected(user, 1) as (connection,):
+            alone = WatcherGroup(user, COLLECTION, 1)
+            await alone.open()
+            seconds = [await _deliver(alone, connection, f"alone-{turn}") for turn in range(_TURNS * _CHANGES)]
+            few = WatcherGroup(user, COLLECTION, _FEW_WATCHERS)
+            await few.open()
+            least = [await self._changes(few, connection, f"few-{turn}") for turn in range(_TURNS)]
+            more = WatcherGroup(user, COLLECTION, _MORE_WATCHERS)
+            await more.open()
+            most = [await self._changes(more, connection, f"more-{turn}") for turn in range(_TURNS)]
+            for group in (alone, few, more):
+                await group.close()
+        middle = statistics.median(least)
+        spent = [(each - middle) / _MORE_WATCHERS for each in most]
+        return figures.row(f"event, {size} tenants", seconds, **_cpu(spent))
+
+    async def _changes(self, group: WatcherGroup, connection: Connection, value: str) -> float:
+        before = self._target.server.cpu_seconds()
+        for change in range(_CHANGES):
+            await _deliver(group, connection, f"{value}-{change}")
+        return (self._target.server.cpu_seconds() - before) / _CHANGES
+
+    async def _creates(self, size: int) -> Row:
+        """Each create waits until the one before is answered; what the controllers write may come later."""
+        spent: list[float] = []
+        seconds: list[float] = []
+        for turn in range(_CREATE_TURNS):
+            call = partial(_create, prefix=f"c{size // _SEEDED}t{turn}x")
+            before = self._target.server.cpu_seconds()
+            seconds += await load.repeat(self._target.user, call, _CREATES)
+            await wait_until_quiet(self._target.admin, _WRITTEN)
+            spent.append((self._target.server.cpu_seconds() - before) / _CREATES)
+        return figures.row(f"CREATE, 1 writer, {size} tenants", seconds, **_cpu(spent))
+
+    async def calls(self, size: int) -> Row:
+        """Function calls of a GET and of an event: everything takes longer from then on."""
+        target = self._target
+        async with load.connected(target.user, 1) as (connection,):
+            gets = await self._least_calls(lambda _: _repeat_get(connection, size))
+            few = WatcherGroup(target.user, COLLECTION, _FEW_WATCHERS)
+            await few.open()
+            least = await self._least_calls(lambda turn: _deliver_all(few, connection, f"counted-few-{turn}"))
+            more = WatcherGroup(target.user, COLLECTION, _MORE_WATCHERS)
+            await more.open()
+            most = await self._least_calls(lambda turn: _deliver_all(more, connection, f"counted-more-{turn}"))
+            await more.close()
+            await few.close()
+        events = (most - least) / (_CHANGES * _MORE_WATCHERS)
+        return figures.row(f"function calls, {size} tenants", GET=gets / _COUNTED_GETS, event=round(events, 2))
+
+    async def _least_calls(self, work: Callable[[int], Awaitable[None]]) -> int:
+        """The least of the turns, because timers happen in some."""
+        found = []
+        for turn in range(_TURNS):
+            await self._target.calls()
+            await work(turn)
+            found.append(await self._target.calls())
+        return min(found)
+
+
+def _cpu(spent: Sequence[float]) -> Row:
+    ordered = sorted(each * 1000 for each in spent)
+    middle = statistics.median(ordered)
+    return {"cpu_ms": round(middle, 4), "cpu_ms_least": round(ordered[0], 4), "cpu_ms_most": round(ordered[-1], 4)}
+
+
+async def _get(connection: Connection, number: int, *, size: int) -> None:
+    await connection.call("GET", f"{COLLECTION}/{objects.name('b', number * size // _GETS)}")
+
+
+async def _repeat_get(connection: Connection, size: int) -> None:
+    for _ in range(_COUNTED_GETS):
+        await connection.call("GET", f"{COLLECTION}/{objects.name('b', size // 2)}")
+
+
+async def _create(connection: Connection, number: int, *, prefix: str) -> None:
+    await connection.call("POST", COLLECTION, objects.tenant(f"{prefix}{number:03}"))
+
+
+async def _deliver_all(group: WatcherGroup, connection: Connection, value: str) -> None:
+    for change in range(_CHANGES):
+        await _deliver(group, connection, f"{value}-{change}")
+
+
+async def _deliver(group: WatcherGroup, connection: Connection, value: str) -> float:
+    """The seconds from sending a change until the last watcher has it."""
+    patch = {"metadata": {"labels": {"changed": value}}}
+    path = f"{COLLECTION}/{objects.name('b', 0)}"
+
+    async def change() -> None:
+        await connection.call("PATCH", path, patch, content_type=MERGE_PATCH)
+
+    def is_changed(frame: Object) -> bool:
+        return bool(frame["object"]["metadata"].get("labels", {}).get("changed") == value)
+
+    return await group.time_until_received(change, counts=is_changed)
+
+
+async def _wait_until_idle(process: ObservedProcess) -> None:
+    """Waits until the process has used next to no processor time for some seconds."""
+    progress = Progress("seconds of processor time, until it is idle")
+    while True:
+        before, start = process.cpu_seconds(), time.monotonic()
+        await asyncio.sleep(_IDLE_SECONDS)
+        progress.reach(round(process.cpu_seconds()))
+        if process.cpu_seconds() - before < _IDLE_SHARE * (time.monotonic() - start):
+            return
+
+
+async def _measure(target: CountedKubeTarget, tenants: ConvergedTenants, size: int, *, mixed: int) -> list[Row]:
+    rows: list[Row] = []
+
+    def add(*found: Row) -> None:
+        for row in found:
+            print(figures.format_row(row), flush=True)
+        rows.extend(found)
+
+    await tenants.grow(size)
+    add(await tenants.start(size))
+    add(*await tenants.costs(size))
+    if mixed:
+        add(await mixed_load.stalls(target, mixed, size), *await mixed_load.gets_amid_creates(target, size))
+    add(await tenants.calls(size))
+    return rows
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.features.converged")
+    parser.add_argument("--tenants", default="1000,10000,50000", metavar="N,…", help=f"multiples of {_SEEDED}")
+    parser.add_argument("--mixed", type=int, default=0, metavar="SECONDS")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        async with CountedKubeTarget.running(Path(scratch)) as target:
+            assert isinstance(target, CountedKubeTarget)
+            await target.grant()
+            tenants = ConvergedTenants(target)
+            await tenants.seed()
+            for size in (int(each) for each in arguments.tenants.split(",")):
+                rows += await _measure(target, tenants, size, mixed=arguments.mixed)
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps({"target": target.title, "rows": rows}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    uvloop.run(main())
