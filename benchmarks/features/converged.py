@@ -16,7 +16,7 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -24,6 +24,7 @@ from typing import Final
 import uvloop
 
 from benchmarks import figures, load, mixed_load, objects
+from benchmarks.__main__ import RowReport
 from benchmarks.client import Connection
 from benchmarks.copies import TenantCopies
 from benchmarks.figures import Row
@@ -111,14 +112,16 @@ class ConvergedTenants:
             peak_mib=round(server.memory_mib()[1]),
         )
 
-    async def costs(self, size: int) -> Sequence[Row]:
+    async def costs(self, size: int) -> AsyncIterator[Row]:
         """Lists, a GET, an event to a watcher, and a create with all that is written for it."""
-        lists = [
-            await self._lists(size, form, headers)
-            for form in FORMS
-            for headers in (FORMS[form], f"{FORMS[form]}{GZIP}")
-        ]
-        return [*lists, await self._gets(size), await self._events(size), await self._creates(size)]
+        # it compacts and collects for a while after it has answered a start
+        await _wait_until_idle(self._target.cluster_processes["kube-apiserver"])
+        for form in FORMS:
+            for headers in (FORMS[form], f"{FORMS[form]}{GZIP}"):
+                yield await self._lists(size, form, headers)
+        yield await self._gets(size)
+        yield await self._events(size)
+        yield await self._creates(size)
 
     async def _lists(self, size: int, form: str, headers: str) -> Row:
         """The first one fills caches and is not measured."""
@@ -257,21 +260,18 @@ async def _wait_until_idle(process: ObservedProcess) -> None:
             return
 
 
-async def _measure(target: CountedKubeTarget, tenants: ConvergedTenants, size: int, *, mixed: int) -> list[Row]:
-    rows: list[Row] = []
-
-    def add(*found: Row) -> None:
-        for row in found:
-            print(figures.format_row(row), flush=True)
-        rows.extend(found)
-
+async def _measure(
+    target: CountedKubeTarget, tenants: ConvergedTenants, size: int, *, mixed: int
+) -> AsyncIterator[Row]:
     await tenants.grow(size)
-    add(await tenants.start(size))
-    add(*await tenants.costs(size))
+    yield await tenants.start(size)
+    async for row in tenants.costs(size):
+        yield row
     if mixed:
-        add(await mixed_load.stalls(target, mixed, size), *await mixed_load.gets_amid_creates(target, size))
-    add(await tenants.calls(size))
-    return rows
+        yield await mixed_load.stalls(target, mixed, size)
+        for row in await mixed_load.gets_amid_creates(target, size):
+            yield row
+    yield await tenants.calls(size)
 
 
 async def main() -> None:
@@ -280,17 +280,22 @@ async def main() -> None:
     parser.add_argument("--mixed", type=int, default=0, metavar="SECONDS")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    rows: list[Row] = []
+    report = RowReport()
     with tempfile.TemporaryDirectory() as scratch:
         async with CountedKubeTarget.running(Path(scratch)) as target:
             assert isinstance(target, CountedKubeTarget)
             await target.grant()
             tenants = ConvergedTenants(target)
             await tenants.seed()
-            for size in (int(each) for each in arguments.tenants.split(",")):
-                rows += await _measure(target, tenants, size, mixed=arguments.mixed)
-    if arguments.json is not None:
-        arguments.json.write_text(json.dumps({"target": target.title, "rows": rows}, indent=2) + "\n")
+            try:
+                for size in (int(each) for each in arguments.tenants.split(",")):
+                    async for row in _measure(target, tenants, size, mixed=arguments.mixed):
+                        report.add(row)
+            finally:
+                # what was measured before a failure took its time
+                if arguments.json is not None:
+                    document = {"target": target.title, "rows": report.rows}
+                    arguments.json.write_text(json.dumps(document, indent=2) + "\n")
 
 
 if __name__ == "__main__":
