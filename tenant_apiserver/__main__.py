@@ -19,7 +19,7 @@ from tenant_apiserver.options.command_line import (
 )
 from tenant_apiserver.options.lifecycle import BackOptions, MoveOptions, PreflightOptions, UninstallOptions
 from tenant_apiserver.options.proxy import ProxyOptions
-from tenant_apiserver.server_import import cheaper_import
+from tenant_apiserver.server_import import without_collections
 
 
 def main() -> None:
@@ -45,17 +45,17 @@ def _run(options: Options) -> int:
     match options:
         case ServeOptions():
             # imported late, so that `version` and invalid flags do not load the server's libraries
-            with cheaper_import():
+            with without_collections():
                 from tenant_apiserver.serve import serve
 
             return serve(options)
         case StandaloneOptions():
-            with cheaper_import():
+            with without_collections():
                 from tenant_apiserver.standalone import standalone
 
             return standalone(options)
         case ProxyOptions():
-            with cheaper_import():
+            with without_collections():
                 from tenant_apiserver.proxy.command import proxy
 
             return proxy(options)
