@@ -6,8 +6,8 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
+from http import HTTPStatus
 from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -34,9 +34,10 @@ _PROBED: Final = "mixed-probe"
 _CONFIGMAPS: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 
 
-async def stalls(target: KubeTarget, seconds: int, size: int) -> Row:
+async def gets_in_mixed_load(target: KubeTarget, seconds: int, size: int) -> Row:
     """Writers that create, patch and delete Tenants, watchers, lists, and another user's GETs, for so many seconds.
-    Stalls are those of the server's own metric, by their length."""
+    Stalls are those of the server's own metric, by their length. Deleted Tenants stay in deletion: no controller of
+    Kubernetes runs, which would delete what their Namespaces contain."""
     writes: Counter[str] = Counter()
     waits: list[float] = []
     before, starved, start = await _stalls_so_far(target.operator), target.server.starved_seconds(), time.monotonic()
@@ -44,7 +45,7 @@ async def stalls(target: KubeTarget, seconds: int, size: int) -> Row:
     watchers = WatcherGroup(target.user, COLLECTION, _WATCHERS)
     await watchers.open()
     work: Sequence[Callable[[Connection], Awaitable[None]]] = (
-        *(partial(_write, writer=number, writes=writes) for number in range(_WRITERS)),
+        *(partial(_write, writer=f"m{size}w{number}", writes=writes) for number in range(_WRITERS)),
         _list,
         partial(_get, name=objects.name("b", size // 2), waits=waits),
     )
@@ -57,11 +58,7 @@ async def stalls(target: KubeTarget, seconds: int, size: int) -> Row:
             while (spent := time.monotonic() - start) < seconds and not any(task.done() for task in tasks):
                 progress.reach(round(spent))
                 await asyncio.sleep(1)
-            for task in tasks:
-                task.cancel()
-            for result in await asyncio.gather(*tasks, return_exceptions=True):
-                if not isinstance(result, asyncio.CancelledError):
-                    raise RuntimeError("the load ended before its time") from result
+            await _end(tasks)
     finally:
         await watchers.close()
     wall = time.monotonic() - start
@@ -82,10 +79,19 @@ async def _repeat(work: Callable[[Connection], Awaitable[None]], connection: Con
         await work(connection)
 
 
-async def _write(connection: Connection, *, writer: int, writes: Counter[str]) -> None:
+async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancels the tasks. Raises RuntimeError if one has ended before."""
+    for task in tasks:
+        task.cancel()
+    for result in await asyncio.gather(*tasks, return_exceptions=True):
+        if not isinstance(result, asyncio.CancelledError):
+            raise RuntimeError("the load ended before its time") from result
+
+
+async def _write(connection: Connection, *, writer: str, writes: Counter[str]) -> None:
     """Creates a Tenant, changes it and deletes the one before."""
     number = writes[f"creates of {writer}"]
-    name = f"m{writer}x{number:06}"
+    name = f"{writer}x{number:06}"
     await connection.call("POST", COLLECTION, objects.tenant(name))
     writes[f"creates of {writer}"] += 1
     await asyncio.sleep(_WRITER_PAUSE)
@@ -94,10 +100,13 @@ async def _write(connection: Connection, *, writer: int, writes: Counter[str]) -
     writes["patches"] += 1
     await asyncio.sleep(_WRITER_PAUSE)
     if number:
-        # its Namespace may be what the controllers write just now
-        with suppress(UnexpectedStatus):
-            await connection.call("DELETE", f"{COLLECTION}/m{writer}x{number - 1:06}")
+        try:
+            await connection.call("DELETE", f"{COLLECTION}/{writer}x{number - 1:06}")
             writes["deletes"] += 1
+        except UnexpectedStatus as error:
+            # the controllers write the same object
+            if error.status != HTTPStatus.CONFLICT:
+                raise
     await asyncio.sleep(_WRITER_PAUSE)
 
 
@@ -132,9 +141,7 @@ async def gets_amid_creates(target: KubeTarget, size: int) -> Sequence[Row]:
         done = await load.parallel(
             target.user, create, range(_STORM_CREATES), clients=_STORM_WRITERS, progress="Tenants amid GETs"
         )
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await _end(tasks)
     await target.admin.call("DELETE", f"{_CONFIGMAPS}/{_PROBED}")
     return [
         figures.row(f"another user's GET amid creates, {size} tenants", ours, creates_per_second=done.per_second),

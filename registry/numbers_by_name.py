@@ -14,8 +14,9 @@ _NUMBER = Struct("<q")
 class NumbersByName:
     """A signed 64-bit number for each name in a group.
 
-    The numbers of up to eight names are bytes, and equal names of several groups are one tuple: a dictionary and its
-    integers would take more than twice the memory, of which there are forty thousand with ten thousand Tenants.
+    The numbers of up to eight names are bytes, and equal names of several groups are one tuple. With 10,000 Tenants,
+    there are 40,000 groups, and a dictionary for each would take more than twice the memory. A group that has had more
+    names stays a dictionary until it is empty.
     """
 
     def __init__(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from sys import intern
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
@@ -14,6 +13,7 @@ from controller.tenant.namespace_ownership import read_record
 from registry.cluster.event_handlers import NoOpEventHandler, SyncingHandler
 from registry.cluster.interface import is_terminating
 from registry.cluster.object_store import ObjectLister
+from registry.interned import interned
 from registry.multimap import Multimap
 from registry.tenant.inheritance import NO_SERVICES, Services, effective_scheduling_class, effective_services
 from registry.tenant.summary import TenantSummary, summarize
@@ -72,7 +72,7 @@ class TenantEventHandler:
         host = effective_host(self._tree, tenant)
         ancestors = self._tree.ancestors(tenant)
         now = _InheritedValues(
-            intern(host.value) if host is not None else "",
+            interned(host.value) if host is not None else "",
             effective_gateway(self._tree, tenant).namespace,
             effective_services(tenant, ancestors),
             effective_scheduling_class(tenant, ancestors),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from sys import intern
 from typing import NamedTuple
 
 from apiserver.meta.resource import Key, Object
@@ -13,6 +12,7 @@ from controller.tenantgateway import parse
 from controller.tenantgateway.model import InheritingNamespace, RouteNamespace, TenantGateway
 from controller.tenantgateway.parse import ParsedTenantGateway
 from registry.cluster.event_handlers import ProjectionStore
+from registry.interned import interned
 from registry.multimap import Multimap
 from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION, GATEWAY_LABEL, HOST_LABEL
 
@@ -196,7 +196,7 @@ def _namespace_labels(namespace: Object) -> _NamespaceLabels:
     found = metadata.get("labels") or {}
     label, host = str(found.get(GATEWAY_LABEL) or ""), str(found.get(HOST_LABEL) or "")
     annotation = (metadata.get("annotations") or {}).get(GATEWAY_ATTACHED_BY_ANNOTATION)
-    labels = _NamespaceLabels(owner, inheriting_namespace, label, intern(host), str(annotation or ""))
+    labels = _NamespaceLabels(owner, inheriting_namespace, label, interned(host), str(annotation or ""))
     # most Namespaces, of thousands, have none of these labels and share one value
     return labels if labels != _NO_LABELS else _NO_LABELS
 

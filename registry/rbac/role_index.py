@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from sys import intern
 from typing import Any, NamedTuple, NewType, TypeVar
 
 from apiserver.authorization.authorizer import AccessAttributes, Decision
 from apiserver.meta.resource import Key, Object
 from apiserver.request.context import User
+from registry.interned import interned
 from registry.multimap import Multimap
 from registry.rbac.subject_bindings import SubjectBindings, namespace_of
 
@@ -173,7 +173,7 @@ class RoleIndex:
 @lru_cache(maxsize=_CACHE_SIZE)
 def make_subject(kind: str, name: str) -> Subject:
     """`kind` is User or Group; a ServiceAccount is a subject by its user name."""
-    return Subject(intern(f"{kind}:{name}"))
+    return Subject(interned(f"{kind}:{name}"))
 
 
 def split_subject(subject: Subject) -> tuple[str, str]:
@@ -183,12 +183,12 @@ def split_subject(subject: Subject) -> tuple[str, str]:
 
 def make_role_key(namespace: str, name: str) -> RoleKey:
     """A ClusterRole's namespace is empty."""
-    return RoleKey(intern(f"{namespace}/{name}"))
+    return RoleKey(interned(f"{namespace}/{name}"))
 
 
 def make_binding_key(namespace: str, name: str) -> BindingKey:
     """A ClusterRoleBinding's namespace is empty."""
-    return BindingKey(intern(f"{namespace}/{name}"))
+    return BindingKey(interned(f"{namespace}/{name}"))
 
 
 def split_key(key: RoleKey | BindingKey) -> Key:
@@ -289,13 +289,19 @@ def _subject(item: Mapping[str, Any], namespace: str) -> Subject | None:
     if not isinstance(name, str) or not name:
         return None
     if kind in ("User", "Group"):
-        return make_subject(kind, name)
+        return _bound_subject(kind, name)
     account_namespace = item.get("namespace") or namespace
     return (
-        make_subject("User", f"{_SERVICE_ACCOUNT}:{account_namespace}:{name}")
+        _bound_subject("User", f"{_SERVICE_ACCOUNT}:{account_namespace}:{name}")
         if kind == "ServiceAccount" and account_namespace
         else None
     )
+
+
+def _bound_subject(kind: str, name: str) -> Subject:
+    """A subject of a binding. A long one is not remembered: it would occupy memory when its binding is deleted
+    (ATTACK-19)."""
+    return make_subject(kind, name) if len(name) <= _SHARED_CHARACTERS else Subject(f"{kind}:{name}")
 
 
 def _rule(item: Mapping[str, Any]) -> RbacRule:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from apiserver.meta.resource import Key, Object
 from registry.generic.finalizers import FOREGROUND
+from registry.interned import interned
 from registry.names import CASCADE_ANNOTATION, SERVICE_FLAGS, canonical_host, is_root, workload_namespace
 
 
@@ -77,7 +78,7 @@ def summarize(tenant: Object, key: Key | None = None) -> TenantSummary:
 def status_host(tenant: Object) -> str:
     """The domain in the status of a Tenant, canonical; empty before a controller has written it."""
     found = ((tenant.get("status") or {}).get("host") or {}).get("value")
-    return intern(canonical_host(found)) if isinstance(found, str) else ""
+    return interned(canonical_host(found)) if isinstance(found, str) else ""
 
 
 @lru_cache(maxsize=1024)

@@ -9,10 +9,10 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from sys import intern
 from typing import TYPE_CHECKING
 
 from apiserver.meta.resource import Key, Object
+from registry.interned import interned
 from registry.multimap import Multimap
 from registry.names import MAX_HOST, canonical_host
 from registry.tenant.quota_keys import EQUAL, AllocationRatios
@@ -240,7 +240,7 @@ class TenantTree(BaseTenantTree):
         while waiting:
             tenant = waiting.pop()
             effective = effective_host(self, tenant)
-            host = intern(effective.value) if effective else ""
+            host = interned(effective.value) if effective else ""
             if self._set_host(tenant.key, host) and tenant.key not in seen:
                 waiting.extend(self.children(tenant.namespace))
             seen.add(tenant.key)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from apiserver.meta.errors import BadRequest
 from apiserver.meta.resource import GroupResource
 from apiserver.meta.selectors import parse_label_selector
 from apiserver.serializer.yaml import decode_yaml
-from registry.rbac.role_index import Subject, make_subject
+
+if TYPE_CHECKING:
+    from registry.rbac.role_index import Subject
 
 _MAX_NESTING: Final = 20
 _KEYS: Final = frozenset({"namespacedKinds", "clusterKinds", "selectedKinds", "persistentVolumesByClaim"})
@@ -102,6 +104,9 @@ def _subject(value: object, key: str) -> Subject:
     kind, name = fields.get("kind"), fields.get("name")
     if kind not in ("User", "Group") or not isinstance(name, str) or not name:
         raise ValueError(f"{key} must have the kind User or Group, and a name")
+    # imported late, so that commands without these settings do not load the server's libraries
+    from registry.rbac.role_index import make_subject
+
     return make_subject(kind, name)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 from apiserver.meta import errors
@@ -40,11 +39,8 @@ class CustomValidation:
         status = self._status_schema
         self._status_validator = SchemaValidator(status, matches=compiler.matches) if status is not None else None
         self._rules: RuleValidator | None = None
+        self._has_many_checks = False
         self._compiling = threading.Lock()
-
-    @cached_property
-    def _has_many_checks(self) -> bool:
-        return has_many_checks(self._schema)
 
     @property
     def is_slow(self) -> bool:
@@ -93,6 +89,8 @@ class CustomValidation:
             if self._rules is None:
                 rules = RuleValidator(self._schema, self._compiler)
                 rules.compile()
+                # takes a third of a second with a large schema; the first validation runs in a thread
+                self._has_many_checks = has_many_checks(self._schema)
                 self._rules = rules
             return self._rules
 
