@@ -50,7 +50,7 @@ _GETS: Final = 200
 _COUNTED_GETS: Final = 20
 _CHANGES: Final = 5
 _FEW_WATCHERS, _MORE_WATCHERS = 20, 100
-_CREATES: Final = 40
+_CREATES: Final = 100
 _CREATE_TURNS: Final = 5
 _WRITTEN: Final = (
     *("helmreleases", "namespaces", "networkpolicies", "secrets", "serviceaccounts", "roles", "rolebindings"),
