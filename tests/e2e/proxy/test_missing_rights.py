@@ -64,7 +64,9 @@ def logged(kube: KubeCluster, proxy: TenantProxy, words: str) -> list[str]:
 
 
 def is_unready(proxy: TenantProxy) -> bool:
-    return "[-]own-rights failed" in proxy.client().get("/proxy/readyz?verbose").body.decode()
+    """True once the proxy knows that its account lacks a right; before, its rights are not known at all."""
+    failed = "[-]own-rights failed" in proxy.client().get("/proxy/readyz?verbose").body.decode()
+    return failed and bool(warnings(proxy, "of the proxy may not"))
 
 
 def default_token(kube: KubeCluster) -> str:
