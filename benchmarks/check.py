@@ -20,7 +20,7 @@ from benchmarks import counted_writes, load, objects
 from benchmarks.client import Connection
 from benchmarks.counted_writes import writes_each
 from benchmarks.objects import COLLECTION, Object
-from benchmarks.targets.counted import CountedTarget
+from benchmarks.targets.counted import Counted, CountedTarget
 from benchmarks.targets.sides import MERGE_PATCH
 from benchmarks.watcher_group import WatcherGroup
 
@@ -46,7 +46,7 @@ SETTINGS = "tenants:\n  release: suspended\n"
 class Counting:
     """Counts what a server without other load does."""
 
-    def __init__(self, target: CountedTarget) -> None:
+    def __init__(self, target: Counted) -> None:
         self._target = target
         self.found: dict[str, float] = {}
 
@@ -79,11 +79,14 @@ class Counting:
         return await self._target.tracked()
 
     async def count_reads(self) -> None:
-        reads = {
-            "GET": f"{COLLECTION}/{objects.name('b', 7)}",
-            f"LIST of {_TENANTS}": COLLECTION,
-            "LIST, limit=1": f"{COLLECTION}?limit=1",
-        }
+        await self.count_gets()
+        await self._count_calls({f"LIST of {_TENANTS}": COLLECTION, "LIST, limit=1": f"{COLLECTION}?limit=1"})
+
+    async def count_gets(self) -> None:
+        await self._count_calls({"GET": f"{COLLECTION}/{objects.name('b', 7)}"})
+
+    async def _count_calls(self, reads: Mapping[str, str]) -> None:
+        """Of requests of these paths, by title."""
         connection = await self._target.user.connect()
         for title, path in reads.items():
             call = partial(connection.call, "GET", path)

@@ -40,6 +40,7 @@ async def gets_in_mixed_load(target: KubeTarget, seconds: int, size: int) -> Row
     Kubernetes runs, which would delete what their Namespaces contain."""
     writes: Counter[str] = Counter()
     waits: list[float] = []
+    path = f"{COLLECTION}/{objects.name('b', size // 2)}"
     before, starved, start = await _stalls_so_far(target.operator), target.server.starved_seconds(), time.monotonic()
     cpu, progress = target.server.cpu_seconds(), Progress("seconds of mixed load", seconds)
     watchers = WatcherGroup(target.user, COLLECTION, _WATCHERS)
@@ -47,7 +48,7 @@ async def gets_in_mixed_load(target: KubeTarget, seconds: int, size: int) -> Row
     work: Sequence[Callable[[Connection], Awaitable[None]]] = (
         *(partial(_write, writer=f"m{size}w{number}", writes=writes) for number in range(_WRITERS)),
         _list,
-        partial(_get, name=objects.name("b", size // 2), waits=waits),
+        partial(_get, path=path, waits=waits),
     )
     try:
         async with load.connected(target.user, len(work)) as connections:
@@ -115,9 +116,9 @@ async def _list(connection: Connection) -> None:
     await asyncio.sleep(_LIST_PAUSE)
 
 
-async def _get(connection: Connection, *, name: str, waits: list[float]) -> None:
+async def _get(connection: Connection, *, path: str, waits: list[float]) -> None:
     start = time.perf_counter()
-    await connection.call("GET", f"{COLLECTION}/{name}")
+    await connection.call("GET", path)
     waits.append(time.perf_counter() - start)
     await asyncio.sleep(_GET_PAUSE)
 
@@ -127,6 +128,7 @@ async def gets_amid_creates(target: KubeTarget, size: int) -> Sequence[Row]:
     Tenants as fast as they can."""
     await target.admin.call("POST", _CONFIGMAPS, {"metadata": {"name": _PROBED}})
     ours: list[float] = []
+    path = f"{COLLECTION}/{objects.name('b', size // 2)}"
     theirs: list[float] = []
     prefix = f"s{int(time.monotonic() * 10):x}x"
 
@@ -135,8 +137,8 @@ async def gets_amid_creates(target: KubeTarget, size: int) -> Sequence[Row]:
 
     async with load.connected(target.user, 1) as (reader,), load.connected(target.admin, 1) as (admin,):
         tasks = [
-            asyncio.create_task(_repeat(partial(_get, name=objects.name("b", size // 2), waits=ours), reader)),
-            asyncio.create_task(_repeat(partial(_get_configmap, waits=theirs), admin)),
+            asyncio.create_task(_repeat(partial(_get, path=path, waits=ours), reader)),
+            asyncio.create_task(_repeat(partial(_get, path=f"{_CONFIGMAPS}/{_PROBED}", waits=theirs), admin)),
         ]
         done = await load.parallel(
             target.user, create, range(_STORM_CREATES), clients=_STORM_WRITERS, progress="Tenants amid GETs"
@@ -147,13 +149,6 @@ async def gets_amid_creates(target: KubeTarget, size: int) -> Sequence[Row]:
         figures.row(f"another user's GET amid creates, {size} tenants", ours, creates_per_second=done.per_second),
         figures.row("a ConfigMap from the kube-apiserver meanwhile", theirs),
     ]
-
-
-async def _get_configmap(connection: Connection, *, waits: list[float]) -> None:
-    start = time.perf_counter()
-    await connection.call("GET", f"{_CONFIGMAPS}/{_PROBED}")
-    waits.append(time.perf_counter() - start)
-    await asyncio.sleep(_GET_PAUSE)
 
 
 async def _stalls_so_far(server: Endpoint) -> Mapping[float, float]:

@@ -167,7 +167,7 @@ class TenantBenchmark:
         times = 4 * self.runs
         try:
             async with self.measure(times) as measured:
-                seconds = [await _time_delivery(group, connection, str(number)) for number in range(times)]
+                seconds = [await time_delivery(group, connection, str(number)) for number in range(times)]
             memory = round(self.target.server.memory_mib()[0])
             rows.append(figures.row(f"one change to {watchers} watchers", seconds, rss_mib=memory, **measured.figures))
         finally:
@@ -248,7 +248,7 @@ async def _update(connection: Connection, number: int) -> None:
     orjson.loads(await connection.call("PATCH", path, patch, content_type=MERGE_PATCH))
 
 
-async def _time_delivery(group: WatcherGroup, connection: Connection, value: str) -> float:
+async def time_delivery(group: WatcherGroup, connection: Connection, value: str) -> float:
     """Returns the seconds from sending a change until the last watcher has it."""
 
     async def annotate() -> None:

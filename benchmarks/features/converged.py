@@ -16,7 +16,7 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -24,19 +24,20 @@ from typing import Final
 import uvloop
 
 from benchmarks import figures, load, mixed_load, objects
-from benchmarks.__main__ import RowReport
+from benchmarks.__main__ import RowReport, machine
+from benchmarks.check import Counting
 from benchmarks.client import Connection
 from benchmarks.copies import TenantCopies
 from benchmarks.figures import Row
 from benchmarks.kinds import TENANT
-from benchmarks.objects import COLLECTION, Object
+from benchmarks.objects import COLLECTION
 from benchmarks.progress import Progress
 from benchmarks.reads import FORMS, GZIP
-from benchmarks.targets.cluster_traffic import read_traffic, wait_until_quiet
+from benchmarks.targets.cluster_traffic import WRITTEN, read_traffic, wait_until_quiet
 from benchmarks.targets.counted import CountedKubeTarget
 from benchmarks.targets.processes import ObservedProcess
-from benchmarks.targets.sides import MERGE_PATCH
 from benchmarks.watcher_group import WatcherGroup
+from benchmarks.workloads import time_delivery
 
 _SEEDED: Final = 250
 _SEEDERS: Final = 16
@@ -47,15 +48,10 @@ _IDLE_SECONDS: Final = 5.0
 _MEMORY_RETURN_SECONDS: Final = 60.0
 _TURNS: Final = 15
 _GETS: Final = 200
-_COUNTED_GETS: Final = 20
 _CHANGES: Final = 5
 _FEW_WATCHERS, _MORE_WATCHERS = 20, 100
 _CREATES: Final = 100
 _CREATE_TURNS: Final = 5
-_WRITTEN: Final = (
-    *("helmreleases", "namespaces", "networkpolicies", "secrets", "serviceaccounts", "roles", "rolebindings"),
-    *("resourcequotas", "limitranges", "events", "configmaps"),
-)
 
 
 class ConvergedTenants:
@@ -70,7 +66,7 @@ class ConvergedTenants:
         await load.parallel(
             self._target.cluster_user, TENANT.seed, range(_SEEDED), clients=_SEEDERS, progress="Tenants"
         )
-        await wait_until_quiet(self._target.admin, _WRITTEN)
+        await wait_until_quiet(self._target.admin, WRITTEN)
 
     async def grow(self, size: int) -> None:
         """Copies Tenants in etcd, while nothing else runs, and starts the kube-apiserver again."""
@@ -90,7 +86,7 @@ class ConvergedTenants:
     async def start(self, size: int) -> Row:
         """Starts the server, until it is ready; then until the controllers have compared everything."""
         kube = self._target.cluster_processes["kube-apiserver"]
-        before, kube_before = await read_traffic(self._target.admin, _WRITTEN), kube.cpu_seconds()
+        before, kube_before = await read_traffic(self._target.admin, WRITTEN), kube.cpu_seconds()
         start = time.monotonic()
         await self._target.start()
         await self._target.ready()
@@ -99,7 +95,7 @@ class ConvergedTenants:
         await _wait_until_idle(server)
         compared, compared_cpu = time.monotonic() - start - _IDLE_SECONDS, server.cpu_seconds()
         await asyncio.sleep(_MEMORY_RETURN_SECONDS)
-        after = await read_traffic(self._target.admin, _WRITTEN)
+        after = await read_traffic(self._target.admin, WRITTEN)
         return figures.row(
             f"start, {size} tenants",
             ready_s=round(ready, 1),
@@ -154,7 +150,7 @@ class ConvergedTenants:
         async with load.connected(user, 1) as (connection,):
             alone = WatcherGroup(user, COLLECTION, 1)
             await alone.open()
-            seconds = [await _deliver(alone, connection, f"alone-{turn}") for turn in range(_TURNS * _CHANGES)]
+            seconds = [await time_delivery(alone, connection, f"alone-{turn}") for turn in range(_TURNS * _CHANGES)]
             few = WatcherGroup(user, COLLECTION, _FEW_WATCHERS)
             await few.open()
             least = [await self._changes(few, connection, f"few-{turn}") for turn in range(_TURNS)]
@@ -170,7 +166,7 @@ class ConvergedTenants:
     async def _changes(self, group: WatcherGroup, connection: Connection, value: str) -> float:
         before = self._target.server.cpu_seconds()
         for change in range(_CHANGES):
-            await _deliver(group, connection, f"{value}-{change}")
+            await time_delivery(group, connection, f"{value}-{change}")
         return (self._target.server.cpu_seconds() - before) / _CHANGES
 
     async def _creates(self, size: int) -> Row:
@@ -181,36 +177,18 @@ class ConvergedTenants:
             call = partial(_create, prefix=f"c{size // _SEEDED}t{turn}x")
             before = self._target.server.cpu_seconds()
             seconds += await load.repeat(self._target.user, call, _CREATES)
-            await wait_until_quiet(self._target.admin, _WRITTEN)
+            await wait_until_quiet(self._target.admin, WRITTEN)
             spent.append((self._target.server.cpu_seconds() - before) / _CREATES)
         return figures.row(f"CREATE, 1 writer, {size} tenants", seconds, **_cpu(spent))
 
     async def calls(self, size: int) -> Row:
         """Function calls of a GET and of an event: everything takes longer from then on."""
-        target = self._target
         # else the calls of what is still written would count
-        await wait_until_quiet(target.admin, _WRITTEN)
-        async with load.connected(target.user, 1) as (connection,):
-            gets = await self._least_calls(lambda _: _repeat_get(connection, size))
-            few = WatcherGroup(target.user, COLLECTION, _FEW_WATCHERS)
-            await few.open()
-            least = await self._least_calls(lambda turn: _deliver_all(few, connection, f"counted-few-{turn}"))
-            more = WatcherGroup(target.user, COLLECTION, _MORE_WATCHERS)
-            await more.open()
-            most = await self._least_calls(lambda turn: _deliver_all(more, connection, f"counted-more-{turn}"))
-            await more.close()
-            await few.close()
-        events = (most - least) / (_CHANGES * _MORE_WATCHERS)
-        return figures.row(f"function calls, {size} tenants", GET=gets / _COUNTED_GETS, event=round(events, 2))
-
-    async def _least_calls(self, work: Callable[[int], Awaitable[None]]) -> int:
-        """The least of the turns, because timers happen in some."""
-        found = []
-        for turn in range(_TURNS):
-            await self._target.calls()
-            await work(turn)
-            found.append(await self._target.calls())
-        return min(found)
+        await wait_until_quiet(self._target.admin, WRITTEN)
+        counting = Counting(self._target)
+        await counting.count_gets()
+        await counting.count_events()
+        return {"workload": f"function calls, {size} tenants", **counting.found}
 
 
 def _cpu(spent: Sequence[float]) -> Row:
@@ -223,32 +201,8 @@ async def _get(connection: Connection, number: int, *, size: int) -> None:
     await connection.call("GET", f"{COLLECTION}/{objects.name('b', number * size // _GETS)}")
 
 
-async def _repeat_get(connection: Connection, size: int) -> None:
-    for _ in range(_COUNTED_GETS):
-        await connection.call("GET", f"{COLLECTION}/{objects.name('b', size // 2)}")
-
-
 async def _create(connection: Connection, number: int, *, prefix: str) -> None:
     await connection.call("POST", COLLECTION, objects.tenant(f"{prefix}{number:03}"))
-
-
-async def _deliver_all(group: WatcherGroup, connection: Connection, value: str) -> None:
-    for change in range(_CHANGES):
-        await _deliver(group, connection, f"{value}-{change}")
-
-
-async def _deliver(group: WatcherGroup, connection: Connection, value: str) -> float:
-    """The seconds from sending a change until the last watcher has it."""
-    patch = {"metadata": {"labels": {"changed": value}}}
-    path = f"{COLLECTION}/{objects.name('b', 0)}"
-
-    async def change() -> None:
-        await connection.call("PATCH", path, patch, content_type=MERGE_PATCH)
-
-    def is_changed(frame: Object) -> bool:
-        return bool(frame["object"]["metadata"].get("labels", {}).get("changed") == value)
-
-    return await group.time_until_received(change, counts=is_changed)
 
 
 async def _wait_until_idle(process: ObservedProcess) -> None:
@@ -299,7 +253,7 @@ async def main() -> None:
             finally:
                 # what was measured before a failure took its time
                 if arguments.json is not None:
-                    document = {"target": target.title, "rows": report.rows}
+                    document = {"target": target.title, "machine": machine(), "rows": report.rows}
                     arguments.json.write_text(json.dumps(document, indent=2) + "\n")
 
 

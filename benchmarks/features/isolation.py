@@ -23,24 +23,12 @@ from benchmarks.cluster_option import add_cluster_option
 from benchmarks.figures import Row
 from benchmarks.objects import COLLECTION, Object
 from benchmarks.targets.by_name import TARGETS, running
-from benchmarks.targets.cluster_traffic import QUIET_SECONDS, Traffic, read_traffic, wait_until_quiet
+from benchmarks.targets.cluster_traffic import QUIET_SECONDS, WRITTEN, Traffic, read_traffic, wait_until_quiet
 from benchmarks.targets.target import RBAC, Target
 from registry.names import NAMESPACE_PREFIX
 
 _CORE, _NETWORKING = "/api/v1", "/apis/networking.k8s.io/v1"
 _POLICIES = f"{_NETWORKING}/networkpolicies"
-_WRITTEN = (
-    "helmreleases",
-    "namespaces",
-    "networkpolicies",
-    "secrets",
-    "serviceaccounts",
-    "roles",
-    "rolebindings",
-    "resourcequotas",
-    "limitranges",
-    "events",
-)
 _CONTENTS = (
     (_NETWORKING, "networkpolicies"),
     (_CORE, "secrets"),
@@ -62,7 +50,7 @@ _TIMEOUT_SECONDS = 1800.0
 async def isolate(target: Target, count: int) -> list[Row]:
     """The rows of the controllers and of the bare client."""
     of_each = await _policies_of_a_tenant(target)
-    before = await read_traffic(target.admin, _WRITTEN)
+    before = await read_traffic(target.admin, WRITTEN)
     names = [objects.name("i", number) for number in range(count)]
     namespaces = [f"{NAMESPACE_PREFIX}{name}" for name in names]
     spent, start = _ProcessorTime(target), time.monotonic()
@@ -70,10 +58,10 @@ async def isolate(target: Target, count: int) -> list[Row]:
         target.user, partial(_create, names=names), range(count), clients=_CLIENTS, progress="Tenants"
     )
     isolated = await _isolated(target.admin, start, namespaces, of_each=of_each)
-    await wait_until_quiet(target.admin, _WRITTEN)
+    await wait_until_quiet(target.admin, WRITTEN)
     # the time without writes at the end is no work
     quiet = time.monotonic() - start - QUIET_SECONDS
-    cpu, traffic = spent.seconds(), await read_traffic(target.admin, _WRITTEN)
+    cpu, traffic = spent.seconds(), await read_traffic(target.admin, WRITTEN)
     written = Traffic(traffic.since(before), 0)
     posted, patched = (written.requests.get(f"{verb} networkpolicies", 0.0) for verb in ("POST", "PATCH"))
     controllers = figures.row(
@@ -94,7 +82,7 @@ async def _policies_of_a_tenant(target: Target) -> int:
     await target.user.call("POST", COLLECTION, objects.tenant("first"))
     # controllers that have just started look for kinds first
     await _isolated(target.admin, time.monotonic(), [f"{NAMESPACE_PREFIX}first"], of_each=1)
-    await wait_until_quiet(target.admin, _WRITTEN)
+    await wait_until_quiet(target.admin, WRITTEN)
     return (await _policies(target.admin))[f"{NAMESPACE_PREFIX}first"]
 
 

@@ -14,6 +14,11 @@ from benchmarks.progress import Progress
 
 # Our server uses these resources; kube-apiserver itself continuously requests others, above all Leases.
 _RESOURCES = ("helmreleases", "namespaces", "subjectaccessreviews", "tokenreviews")
+WRITTEN = (
+    *("helmreleases", "namespaces", "networkpolicies", "secrets", "serviceaccounts", "roles", "rolebindings"),
+    *("resourcequotas", "limitranges", "events", "configmaps"),
+)
+"""The resources that the controllers write for a Tenant."""
 QUIET_SECONDS = 3.0
 _WRITES = ("POST", "PUT", "PATCH", "APPLY", "DELETE")
 
