@@ -196,8 +196,8 @@ def _task_name(informer: Informer) -> str:
 
 
 async def run_after_listed(first: Sequence[Informer], informer: Informer) -> None:
-    """Runs `informer` once the `first` ones are listed, or cannot be: a server that may not list roles still serves
-    administrators."""
+    """Runs `informer` once the handlers of the `first` ones have processed their lists, or these cannot be read: a
+    server that may not list roles still serves administrators."""
     await wait_until_answered(first)
     await informer.run()
 

@@ -89,7 +89,7 @@ class Informer:
         self.heard_at: float | None = None
         """The monotonic time at which the cluster last sent a list, an event or a bookmark, in seconds."""
         self.answered = asyncio.Event()
-        """Set once the cluster has answered with a list, or with an error."""
+        """Set once the cluster has answered with a list that the handlers have processed, or with an error."""
         self.listed = asyncio.Event()
         self.first_version = 0
         """The version of the first complete list, 0 until it has been received."""
@@ -253,7 +253,6 @@ class Informer:
         items = found.objects()
         self.heard_at = time.monotonic()
         self.first_version = self.first_version or rv
-        self.answered.set()
         self.listed.set()
         if self._store_objects:
             self.store.replace(found.encoded)
@@ -263,6 +262,7 @@ class Informer:
         self._set_cluster_error(None)
         self._backoff.reset()
         self.synced.set()
+        self.answered.set()
         self.complete.set()
         await self._before_late_handlers()
         for handler in self._late_handlers:
@@ -386,8 +386,8 @@ class _Collected:
 
 
 async def wait_until_answered(informers: Iterable[Informer]) -> None:
-    """Waits until each has been listed, or the cluster has answered with an error; for a limited time, because a
-    cluster may not answer at all."""
+    """Waits until the handlers of each have processed its list, or the cluster has answered with an error; for a
+    limited time, because a cluster may not answer at all."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_ANSWER_SECONDS):
             for informer in informers:

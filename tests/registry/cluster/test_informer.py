@@ -204,6 +204,24 @@ async def test_objects_are_listed_again_when_a_bookmark_shows_that_they_are_olde
     assert [each for each in run.handled if each[0] == "replace"] == [("replace", ["a", "b"], 5), ("replace", ["a"], 9)]
 
 
+async def test_answered_is_set_once_the_handlers_have_processed_the_list() -> None:
+    """An event of another kind can come while they do, and the rights of users count from its version on."""
+    answered: list[bool] = []
+
+    class Handler(RecordingHandler):
+        async def replace(self, items: Sequence[Object], rv: int) -> None:
+            await asyncio.sleep(0)
+            answered.append(informer.answered.is_set())
+
+    informer = Informer(Script(INITIAL), NAMESPACES)  # type: ignore[arg-type]
+    informer.add_handler(Handler())
+    task = asyncio.create_task(informer.run())
+    await wait_until_answered([informer])
+    assert answered == [False]
+    task.cancel()
+    await asyncio.wait([task])
+
+
 async def test_answered_is_set_by_a_list_and_by_an_error() -> None:
     listed = await play(INITIAL)
     assert (listed.informer.answered.is_set(), listed.informer.first_version) == (True, 5)

@@ -41,6 +41,17 @@ async def test_lists_and_events_update_the_visibility() -> None:
     assert visibility.visible == shown()
 
 
+async def test_rights_are_known_from_the_last_change_before_the_last_list_on() -> None:
+    """Earlier rights were never seen, so a watch cannot be told what has changed since."""
+    history = RbacHistory()
+    feed = RbacFeed(history)
+    for kind in (feed.roles, feed.cluster_roles, feed.bindings):
+        await kind.replace([], 5)
+    feed.cluster_roles.apply("ADDED", role("view", "get"), 7)
+    await feed.cluster_bindings.replace([], 2)
+    assert history.first_rv == 7
+
+
 async def test_objects_missing_from_a_new_list_are_removed() -> None:
     history, feed, visibility = await fed()
     await feed.bindings.replace([role_binding("z", "view", "tenant-c")], 9)
