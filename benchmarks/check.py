@@ -92,14 +92,9 @@ class Counting:
             call = partial(connection.call, "GET", path)
             # the first calls fill caches
             await _repeat(call, _READS)
-            turns = [await self._calls_of_reads(call) for _ in range(_TURNS)]
+            turns = [await self._target.calls(partial(_repeat, call, _READS)) for _ in range(_TURNS)]
             self.found[f"calls: {title}"] = min(turns) / _READS
         connection.close()
-
-    async def _calls_of_reads(self, call: Callable[[], Awaitable[object]]) -> int:
-        await self._target.calls()
-        await _repeat(call, _READS)
-        return await self._target.calls()
 
     async def _count_bytes(self) -> None:
         connection = await self._target.user.connect()
@@ -138,12 +133,13 @@ class Counting:
         self.found["calls: event to a watcher"] = (most - least) / (_CHANGES * _WATCHERS)
 
     async def _calls_of_changes(self, connection: Connection, watchers: WatcherGroup, turn: int) -> int:
-        await self._target.calls()
-        for number in range(_CHANGES):
-            value = f"{turn}-{number}"
-            change = partial(_change, connection, objects.name("b", 0), value)
-            await watchers.time_until_received(change, counts=partial(_has_label, value=value))
-        return await self._target.calls()
+        async def change_all() -> None:
+            for number in range(_CHANGES):
+                value = f"{turn}-{number}"
+                change = partial(_change, connection, objects.name("b", 0), value)
+                await watchers.time_until_received(change, counts=partial(_has_label, value=value))
+
+        return await self._target.calls(change_all)
 
     async def _restart(self) -> None:
         await self._target.server.stop()

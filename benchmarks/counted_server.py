@@ -2,8 +2,8 @@
 
 Each of these signals makes it write FILE anew, a JSON object with one number:
 
-* SIGUSR1: `calls`, the function calls of its main thread since the signal before; the first one begins to count, and
-  everything takes longer from then on.
+* SIGUSR1: `calls`, the function calls of its main thread since the former SIGUSR1; every other signal begins such a
+  time, in which everything takes longer, and writes 0.
 * SIGUSR2: `tracked`, the objects that the garbage collector tracks when it has collected all garbage.
 * SIGRTMIN: `bytes`, how many bytes Python had allocated at the same time since the former SIGRTMIN, at most; every
   other signal begins such a time and writes 0.
@@ -29,6 +29,7 @@ class Counters:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._profiler = cProfile.Profile()
+        self._counts_calls = False
 
     def start(self) -> None:
         signal.signal(signal.SIGUSR1, lambda *_: self._write_calls())
@@ -39,19 +40,18 @@ class Counters:
         self._profiler.disable()
         self._write("calls", sum(entry.callcount for entry in self._profiler.getstats()))
         self._profiler.clear()
-        self._profiler.enable()
+        self._counts_calls = not self._counts_calls
+        if self._counts_calls:
+            self._profiler.enable()
 
     def _write_bytes(self) -> None:
         if not tracemalloc.is_tracing():
-            # what the profiler remembers of new functions would count
-            self._profiler.disable()
             self._write("bytes", 0)
             tracemalloc.start()
         else:
             _, most = tracemalloc.get_traced_memory()
             tracemalloc.stop()
             self._write("bytes", most)
-            self._profiler.enable()
 
     def _write(self, name: str, number: int) -> None:
         # renamed, so that it is never read half written

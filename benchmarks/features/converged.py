@@ -1,10 +1,12 @@
-"""python -m benchmarks.features.converged [--tenants 1000,10000,50000] [--mixed SECONDS] [--json FILE]
+"""python -m benchmarks.features.converged [--tenants 1000,10000,50000] [--creates N] [--mixed SECONDS]
+    [--json FILE]
 
 `serve` beside a kube-apiserver with so many converged Tenants, which have all that the controllers write for them. The
 controllers write it for the first of them; the others are copies in etcd, which takes minutes and not hours. There is
 nothing to write for a copy: `writes` after a start are for Tenants that were created with a smaller number.
 
-For each number: a start, the memory after it, lists, and what a GET, an event and a create cost. With `--mixed`, also
+For each number: a start, the memory after it, lists, and what a GET, an event and a create cost; creates are fewer with
+`--creates`, as a kube-apiserver with 50,000 takes long for each. With `--mixed`, also
 stalls of the event loop in so many seconds of mixed load, and GETs of another user amid creates.
 """
 
@@ -57,8 +59,9 @@ _CREATE_TURNS: Final = 5
 class ConvergedTenants:
     """A cluster whose number of converged Tenants grows."""
 
-    def __init__(self, target: CountedKubeTarget) -> None:
+    def __init__(self, target: CountedKubeTarget, creates: int) -> None:
         self._target = target
+        self._creates_a_turn = creates
         self._copied = 0
 
     async def seed(self) -> None:
@@ -117,6 +120,7 @@ class ConvergedTenants:
                 yield await self._lists(size, form, headers)
         yield await self._gets(size)
         yield await self._events(size)
+        yield await self._calls(size)
         yield await self._creates(size)
 
     async def _lists(self, size: int, form: str, headers: str) -> Row:
@@ -176,13 +180,13 @@ class ConvergedTenants:
         for turn in range(_CREATE_TURNS):
             call = partial(_create, prefix=f"c{size // _SEEDED}t{turn}x")
             before = self._target.server.cpu_seconds()
-            seconds += await load.repeat(self._target.user, call, _CREATES)
+            seconds += await load.repeat(self._target.user, call, self._creates_a_turn)
             await wait_until_quiet(self._target.admin, WRITTEN)
-            spent.append((self._target.server.cpu_seconds() - before) / _CREATES)
+            spent.append((self._target.server.cpu_seconds() - before) / self._creates_a_turn)
         return figures.row(f"CREATE, 1 writer, {size} tenants", seconds, **_cpu(spent))
 
-    async def calls(self, size: int) -> Row:
-        """Function calls of a GET and of an event: everything takes longer from then on."""
+    async def _calls(self, size: int) -> Row:
+        """Function calls of a GET and of an event."""
         # else the calls of what is still written would count
         await wait_until_quiet(self._target.admin, WRITTEN)
         counting = Counting(self._target)
@@ -227,12 +231,12 @@ async def _measure(
         yield await mixed_load.gets_in_mixed_load(target, mixed, size)
         for row in await mixed_load.gets_amid_creates(target, size):
             yield row
-    yield await tenants.calls(size)
 
 
 async def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.features.converged")
     parser.add_argument("--tenants", default="1000,10000,50000", metavar="N,…", help=f"multiples of {_SEEDED}")
+    parser.add_argument("--creates", type=int, default=_CREATES, metavar="N", help="in each of five turns")
     parser.add_argument("--mixed", type=int, default=0, metavar="SECONDS")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
@@ -244,7 +248,7 @@ async def main() -> None:
         async with CountedKubeTarget.running(Path(scratch)) as target:
             assert isinstance(target, CountedKubeTarget)
             await target.grant()
-            tenants = ConvergedTenants(target)
+            tenants = ConvergedTenants(target, arguments.creates)
             await tenants.seed()
             try:
                 for size in sizes:

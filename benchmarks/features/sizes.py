@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import uvloop
@@ -41,9 +42,7 @@ async def measure(sizes: list[int]) -> None:
 
 
 async def _calls_of_creates(target: CountedTarget, counting: Counting, prefix: str) -> float:
-    await target.calls()
-    await counting.create(range(_CREATES), prefix)
-    return await target.calls() / _CREATES
+    return await target.calls(partial(counting.create, range(_CREATES), prefix)) / _CREATES
 
 
 def main() -> None:

@@ -28,8 +28,10 @@ class Counted(Target):
     def _file(self) -> Path:
         return self._directory / "counts.json"
 
-    async def calls(self) -> int:
-        """Function calls since the last time."""
+    async def calls(self, work: Callable[[], Awaitable[object]]) -> int:
+        """The function calls of `work`."""
+        await self._ask(signal.SIGUSR1)
+        await work()
         return await self._ask(signal.SIGUSR1)
 
     async def tracked(self) -> int:
