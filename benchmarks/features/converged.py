@@ -179,13 +179,13 @@ class ConvergedTenants:
         seconds: list[float] = []
 
         async def create(turn: int) -> None:
-            seconds.extend(await self._create(f"c{size // _SEEDED}t{turn}x"))
+            seconds.extend(await self._create_all(f"c{size // _SEEDED}t{turn}x"))
 
         spent = [await self._more_than_idle(partial(create, turn)) for turn in range(_CREATE_TURNS)]
         costs = _cpu([each / self._creates_a_turn for each in spent])
         return figures.row(f"CREATE, 1 writer, {size} tenants", seconds, **costs)
 
-    async def _create(self, prefix: str) -> Sequence[float]:
+    async def _create_all(self, prefix: str) -> Sequence[float]:
         """Creates the Tenants of a turn, until the controllers have written all. Returns the times of the creates."""
         seconds = await load.repeat(self._target.user, partial(_create, prefix=prefix), self._creates_a_turn)
         await wait_until_quiet(self._target.admin, WRITTEN)
@@ -193,11 +193,12 @@ class ConvergedTenants:
 
     async def _more_than_idle(self, work: Callable[[], Awaitable[object]]) -> float:
         """The seconds of processor time for `work` that the server does not use in an equally long time without."""
-        start, before = time.monotonic(), self._target.server.cpu_seconds()
+        server, start = self._target.server, time.monotonic()
+        before = server.cpu_seconds()
         await work()
-        middle, length = self._target.server.cpu_seconds(), time.monotonic() - start
-        await asyncio.sleep(length)
-        return middle - before - (self._target.server.cpu_seconds() - middle)
+        done = server.cpu_seconds()
+        await asyncio.sleep(time.monotonic() - start)
+        return (done - before) - (server.cpu_seconds() - done)
 
     async def _calls(self, size: int) -> Row:
         """Function calls of a GET, of an event, and of a create until all is written: the least of the turns counts, as
@@ -208,7 +209,7 @@ class ConvergedTenants:
         await counting.count_gets()
         await counting.count_events()
         prefixes = [f"n{size // _SEEDED}t{turn}x" for turn in range(_CREATE_TURNS)]
-        creates = min([await self._target.calls(partial(self._create, prefix)) for prefix in prefixes])
+        creates = min([await self._target.calls(partial(self._create_all, prefix)) for prefix in prefixes])
         found = {**counting.found, "calls: create": creates / self._creates_a_turn}
         return {"workload": f"function calls, {size} tenants", **found}
 

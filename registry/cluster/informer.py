@@ -40,10 +40,10 @@ class Informer:
     """`store` contains the objects. With `store_objects=False` it stays empty: the handlers store what they need.
 
     `transform` returns the object that the store and the handlers see; it does not modify its argument. Objects that
-    `keeps` returns nothing for do not exist for the store and the handlers; it needs the store. `listed` is set
-    when the first complete list has been received, `synced` when the handlers have processed it, and `late_synced` when
-    the late handlers have processed it, too. `complete` is set like `synced`, but cleared while a new list is needed,
-    because events were missed, and until the handlers have processed it.
+    `keeps` returns nothing for do not exist for the store and the handlers; it needs the store. `synced` is set when
+    the handlers have processed the first complete list, and `late_synced` when the late handlers have, too. `complete`
+    is set like `synced`, but cleared while a new list is needed, because events were missed, and until the handlers
+    have processed it.
 
     `minimum_version` returns the version that the objects must at least be of. kube-apiserver's watch cache of a
     resource that has not changed for long has an older one: it is then listed from etcd, which has the present one.
@@ -90,7 +90,6 @@ class Informer:
         """The monotonic time at which the cluster last sent a list, an event or a bookmark, in seconds."""
         self.answered = asyncio.Event()
         """Set once the cluster has answered with a list that the handlers have processed, or with an error."""
-        self.listed = asyncio.Event()
         self.first_version = 0
         """The version of the first complete list, 0 until it has been received."""
         self.synced = asyncio.Event()
@@ -253,7 +252,6 @@ class Informer:
         items = found.objects()
         self.heard_at = time.monotonic()
         self.first_version = self.first_version or rv
-        self.listed.set()
         if self._store_objects:
             self.store.replace(found.encoded)
         for handler in self._handlers:

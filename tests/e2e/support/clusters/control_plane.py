@@ -35,7 +35,7 @@ FRONT_PROXY = "front-proxy-client"
 TOKEN = "e2e-static-token"
 TOKEN_USER = "token-user"
 _ADMIN_TOKEN = "e2e-admin-token"
-# One thread, as several control planes share the cores; less garbage collection, for up to twice the memory.
+# One thread, as several control planes share the cores; less garbage collection, for more memory.
 _GO_SETTINGS = {"GOMAXPROCS": "1", "GOGC": "400", "GOMEMLIMIT": "1GiB"}
 _ADMIN = "admin"
 _MASTERS = "system:masters"
