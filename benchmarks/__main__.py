@@ -9,10 +9,8 @@ import platform
 from collections.abc import Sequence
 from pathlib import Path
 
-import uvloop
-
 from benchmarks import figures, livez_probe
-from benchmarks.cluster_option import add_cluster_option
+from benchmarks.command_line import add_cluster_option, parse_integers, run
 from benchmarks.convergence import converge
 from benchmarks.figures import Row
 from benchmarks.targets.by_name import TARGETS, running
@@ -60,7 +58,7 @@ def machine() -> dict[str, object]:
 async def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     add_cluster_option(parser, choices=TARGETS, default="embedded")
-    parser.add_argument("--tenants", default="100,1000,10000")
+    parser.add_argument("--tenants", type=parse_integers, default=[100, 1000, 10_000], metavar="N,…")
     parser.add_argument("--watchers", type=int, default=1000)
     parser.add_argument(
         "--converge",
@@ -77,12 +75,11 @@ async def main() -> None:
         if arguments.converge:
             await measure_convergence(target, arguments.converge, report=report)
         else:
-            sizes = [int(size) for size in arguments.tenants.split(",")]
-            await measure(target, sizes, watchers=arguments.watchers, runs=arguments.runs, report=report)
+            await measure(target, arguments.tenants, watchers=arguments.watchers, runs=arguments.runs, report=report)
         document = {"target": target.title, "machine": machine(), "rows": report.rows}
     if arguments.json:
         arguments.json.write_text(json.dumps(document, indent=2) + "\n")
 
 
 if __name__ == "__main__":
-    uvloop.run(main())
+    run(main())

@@ -14,10 +14,10 @@ from functools import partial
 from pathlib import Path
 
 import orjson
-import uvloop
 
 from benchmarks import counted_writes, load, objects
 from benchmarks.client import Connection
+from benchmarks.command_line import run
 from benchmarks.counted_writes import writes_each
 from benchmarks.objects import COLLECTION, Object
 from benchmarks.targets.counted import Counted, CountedTarget
@@ -206,4 +206,4 @@ async def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(uvloop.run(main()))
+    sys.exit(run(main()))

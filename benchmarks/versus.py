@@ -17,12 +17,11 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
 
-import uvloop
 import yaml
 
 from benchmarks import measurements
 from benchmarks.__main__ import machine
-from benchmarks.cluster_option import add_cluster_option
+from benchmarks.command_line import add_cluster_option, parse_integers, run
 from benchmarks.fanout import FanOut
 from benchmarks.figures import Row
 from benchmarks.measurements import Measurement
@@ -138,11 +137,6 @@ async def compare(comparison: ServerComparison, arguments: argparse.Namespace, r
             for workload in workloads_of(name, arguments, seeded):
                 await comparison.ready()
                 await measure_in_turns(comparison.sides, workload, arguments.turns, report)
-
-
-def parse_integers(text: str) -> Sequence[int]:
-    """Parses integers that are separated by commas. Raises ValueError."""
-    return [int(each) for each in text.split(",")]
 
 
 def parse_names(text: str) -> Sequence[str]:
@@ -263,4 +257,4 @@ async def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(main(parse()))
+    run(main(parse()))

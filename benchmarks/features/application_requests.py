@@ -12,6 +12,7 @@ from pathlib import Path
 
 from benchmarks import load
 from benchmarks.client import Connection
+from benchmarks.command_line import run
 from benchmarks.features.applications import definition, releases, report
 from benchmarks.objects import Object
 from benchmarks.targets.sides import MERGE_PATCH
@@ -93,7 +94,7 @@ async def _cost(target: StandaloneTarget, call: load.Call) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--applications", type=int, default=40_000)
-    asyncio.run(measure(parser.parse_args().applications))
+    run(measure(parser.parse_args().applications))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ hardly depends on what else the machine does."""
 from __future__ import annotations
 
 import argparse
-import asyncio
 import gc
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +20,7 @@ from apiserver.meta.resource import Key
 from apiserver.request.options import ListOptions
 from apiserver.storage.visibility import VisibilitySource
 from apiserver.storage.watch_cache import WatchCache
+from benchmarks.command_line import run
 from benchmarks.objects import Object, release, release_status
 from registry.application.convert import ReleaseDefaults, to_new_release
 from registry.application.definition import parse_definition
@@ -195,7 +195,7 @@ def main() -> None:
     parser.add_argument("--tenants", type=int, default=10_000)
     parser.add_argument("--applications", type=int, default=40_000)
     options = parser.parse_args()
-    asyncio.run(measure(options.tenants, options.applications))
+    run(measure(options.tenants, options.applications))
 
 
 if __name__ == "__main__":

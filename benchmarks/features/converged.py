@@ -23,12 +23,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import uvloop
-
 from benchmarks import figures, load, mixed_load, objects
 from benchmarks.__main__ import RowReport, machine
 from benchmarks.check import Counting
 from benchmarks.client import Connection
+from benchmarks.command_line import parse_integers, run
 from benchmarks.copies import TenantCopies
 from benchmarks.figures import Row
 from benchmarks.kinds import TENANT
@@ -254,12 +253,14 @@ async def _measure(
 
 async def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.features.converged")
-    parser.add_argument("--tenants", default="1000,10000,50000", metavar="N,…", help=f"multiples of {_SEEDED}")
+    parser.add_argument(
+        "--tenants", type=parse_integers, default=[1000, 10_000, 50_000], metavar="N,…", help=f"multiples of {_SEEDED}"
+    )
     parser.add_argument("--creates", type=int, default=_CREATES, metavar="N", help="in each of five turns")
     parser.add_argument("--mixed", type=int, default=0, metavar="SECONDS")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    sizes = [int(each) for each in arguments.tenants.split(",")]
+    sizes = arguments.tenants
     if sizes != sorted(set(sizes)) or any(size <= 0 or size % _SEEDED for size in sizes):
         parser.error(f"--tenants must be multiples of {_SEEDED}, the smallest first")
     report = RowReport()
@@ -281,4 +282,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(main())
+    run(main())

@@ -15,11 +15,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import uvloop
-
 from benchmarks import figures, load
 from benchmarks.client import Connection, Endpoint
-from benchmarks.cluster_option import add_cluster_option
+from benchmarks.command_line import add_cluster_option, run
 from benchmarks.figures import Row
 from benchmarks.objects import Object
 from benchmarks.targets.by_name import TARGETS, running
@@ -285,4 +283,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(main())
+    run(main())

@@ -15,11 +15,9 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-import uvloop
-
 from benchmarks import figures, load, objects
 from benchmarks.client import Connection, Endpoint
-from benchmarks.cluster_option import add_cluster_option
+from benchmarks.command_line import add_cluster_option, run
 from benchmarks.figures import Row
 from benchmarks.objects import COLLECTION, Object
 from benchmarks.targets.by_name import TARGETS, running
@@ -182,4 +180,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(main())
+    run(main())

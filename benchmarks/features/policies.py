@@ -5,7 +5,6 @@ No server runs: the plugin validates one request repeatedly.
 
 from __future__ import annotations
 
-import asyncio
 import statistics
 import time
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from admission.policy.params import ParamObjects, UnknownParamKind
 from admission.policy.plugin import ValidatingPolicies
 from admission.policy.policy_source import PolicySource
 from apiserver.meta.resource import Object
+from benchmarks.command_line import run
 from benchmarks.features.admission_request import NoOpinionAuthorizer, SingleNamespaceSource, update_request
 
 _POLICIES = 10
@@ -73,4 +73,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    run(main())

@@ -12,11 +12,10 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-import uvloop
-
 from apiserver.meta.resource import Object
 from benchmarks import figures, load
 from benchmarks.client import Connection, Endpoint, UnexpectedStatus
+from benchmarks.command_line import run
 from benchmarks.figures import Row
 from benchmarks.targets.kube import KubeTarget
 from benchmarks.targets.target import RBAC
@@ -103,4 +102,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(main())
+    run(main())

@@ -8,9 +8,8 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-import uvloop
-
 from benchmarks.check import SETTINGS, Counting
+from benchmarks.command_line import parse_integers, run
 from benchmarks.progress import Progress
 from benchmarks.targets.counted import CountedTarget
 
@@ -47,8 +46,8 @@ async def _calls_of_creates(target: CountedTarget, counting: Counting, prefix: s
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tenants", default="100,1000,10000", metavar="N,…")
-    uvloop.run(measure([int(size) for size in parser.parse_args().tenants.split(",")]))
+    parser.add_argument("--tenants", type=parse_integers, default=[100, 1000, 10_000], metavar="N,…")
+    run(measure(parser.parse_args().tenants))
 
 
 if __name__ == "__main__":

@@ -11,11 +11,10 @@ import time
 from functools import partial
 
 import orjson
-import uvloop
 
 from benchmarks import figures, load, objects
 from benchmarks.client import Connection
-from benchmarks.cluster_option import add_cluster_option
+from benchmarks.command_line import add_cluster_option, run
 from benchmarks.figures import Row
 from benchmarks.targets.by_name import TARGETS, running
 from benchmarks.targets.cluster_traffic import wait_until_quiet
@@ -140,4 +139,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(main())
+    run(main())

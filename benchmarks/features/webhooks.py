@@ -5,7 +5,6 @@ No server runs: both plugins process one request repeatedly.
 
 from __future__ import annotations
 
-import asyncio
 import statistics
 import time
 from typing import Any
@@ -19,6 +18,7 @@ from admission.webhook.metrics import WebhookMetrics
 from admission.webhook.mutating import MutatingWebhooks
 from admission.webhook.validating import ValidatingWebhooks
 from apiserver.meta.resource import Object
+from benchmarks.command_line import run
 from benchmarks.features.admission_request import NoOpinionAuthorizer, SingleNamespaceSource, update_request
 
 _WEBHOOKS = 10
@@ -72,4 +72,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    run(main())

@@ -10,9 +10,8 @@ import argparse
 import tempfile
 from pathlib import Path
 
-import uvloop
-
 from benchmarks import figures
+from benchmarks.command_line import run
 from benchmarks.figures import Row
 from benchmarks.proxy import namespaces
 from benchmarks.proxy.forwarded import forwarded
@@ -59,4 +58,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(main())
+    run(main())
