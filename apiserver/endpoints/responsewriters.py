@@ -43,15 +43,17 @@ def json_response(
 ) -> web.Response:
     """`document` as JSON, indented if `indent` is set or the client is a human's: curl, wget or a browser
     (WIRE-D73)."""
+    body = _json(context, document, indent=indent)
+    return web.Response(body=body, status=code, headers={**(headers or {}), "Content-Type": JSON})
+
+
+def _json(context: RequestContext, document: Any, *, indent: bool) -> bytes:
     body = to_json(document)
-    pretty = indent or is_pretty_requested(context)
-    return web.Response(
-        body=indented(body) if pretty else body + b"\n", status=code, headers={**(headers or {}), "Content-Type": JSON}
-    )
+    return indented(body) if indent or is_pretty_requested(context) else body + b"\n"
 
 
 def status_response(context: RequestContext, error: StatusError) -> web.Response:
-    """The Status of `error`, as JSON or YAML, never transformed (WIRE-D21)."""
+    """The Status of `error`, as JSON or YAML, never transformed (WIRE-D21). It is large if it quotes a large value."""
     headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
     if error.code == 403:
         headers["X-Content-Type-Options"] = "nosniff"
@@ -60,9 +62,9 @@ def status_response(context: RequestContext, error: StatusError) -> web.Response
     except NotAcceptable:
         media = MediaType()
     if media.type == YAML:
-        body = to_yaml(to_json(error.status()))
-        return web.Response(body=body, status=error.code, headers={**headers, "Content-Type": YAML})
-    return json_response(context, error.status(), code=error.code, headers=headers, indent=media.pretty)
+        return _response(to_yaml(to_json(error.status())), error.code, {**headers, "Content-Type": YAML})
+    body = _json(context, error.status(), indent=media.pretty)
+    return _response(body, error.code, {**headers, "Content-Type": JSON})
 
 
 def object_response(
@@ -91,6 +93,20 @@ class LargeResponse(web.Response):
     ) -> None:
         super().__init__(body=body, status=status, headers=headers)
         self.memory = memory
+
+
+def _response(body: bytes, code: int, headers: Mapping[str, str]) -> web.Response:
+    if len(body) < _SLOW_BYTES:
+        return web.Response(body=body, status=code, headers=headers)
+    return LargeResponse(body=body, memory=len(body), status=code, headers=headers)
+
+
+async def send_large(context: RequestContext, response: LargeResponse) -> None:
+    """Sends the response now, and counts its memory as that of the request: a client that reads it slowly occupies it.
+    Raises TooManyRequests, and sends nothing."""
+    context.reservation.add(response.memory)
+    await response.prepare(context.http)
+    await response.write_eof()
 
 
 def list_response(context: RequestContext, view: View, page: Page, *, media: MediaType) -> web.Response:
@@ -160,8 +176,7 @@ def _respond(context: RequestContext, pieces: Iterable[bytes], size: int, media:
         body = rewrite(b"".join(pieces)) if rewrite else b"".join([*pieces, b"\n"])
         return web.Response(body=body, status=code, headers={"Content-Type": media.type})
     if rewrite is None and size <= _PIECE_BYTES and not _is_compressed(context, size, code):
-        body = b"".join([*pieces, b"\n"])
-        return LargeResponse(body=body, memory=len(body), status=code, headers={"Content-Type": media.type})
+        return _response(b"".join([*pieces, b"\n"]), code, {"Content-Type": media.type})
     stream = _rewritten(pieces, rewrite) if rewrite else _streamed(pieces)
     return _stream(context, stream, media, code, size=size)
 

@@ -5,8 +5,7 @@ Reads come from the watch cache that the informer feeds. Updates are conditional
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Protocol
 
@@ -25,6 +24,7 @@ from registry.application.release_metadata import mark_unconfirmed
 from registry.cluster.interface import HELMRELEASES, ClusterClient, NotServed
 from registry.generic.deletion import delete_body
 from registry.generic.run_to_end import run_to_end
+from registry.generic.translated_errors import translated_errors
 
 FIELD_MANAGER = "tenant-apiserver"
 _UNREACHABLE = "kube-apiserver cannot be reached at present"
@@ -250,19 +250,15 @@ class ReleaseBackend:
     async def _to_object(self, release: Object) -> Object:
         return await offload_if_large(partial(self._conversion.to_object, release), size=json_size(release))
 
-    @contextmanager
-    def _translated_errors(self, key: Key) -> Iterator[None]:
+    def _translated_errors(self, key: Key) -> AbstractContextManager[None]:
         """Translates errors about the HelmRelease into errors about the application. A NotFound is therefore always
         about this object, while any other response with code 404 stays a plain StatusError (WIRE-I24)."""
-        try:
-            yield
-        except NotServed as e:
-            raise errors.ServiceUnavailable(MISSING_RELEASES, retry_after=1) from e
-        except StatusError as e:
-            error = self._names.translate(e, key)
-            if error is e:
-                raise
-            raise error from e
+        return translated_errors(partial(self._translate, key=key))
+
+    def _translate(self, error: StatusError, *, key: Key) -> StatusError:
+        if isinstance(error, NotServed):
+            return errors.ServiceUnavailable(MISSING_RELEASES, retry_after=1)
+        return self._names.translate(error, key)
 
 
 def _version(release: Object) -> int:

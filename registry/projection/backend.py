@@ -6,14 +6,13 @@ conditional on its resourceVersion. An object that the projection does not show 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from apiserver import rest
 from apiserver.meta import errors
-from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from apiserver.request.context import RequestContext
 from apiserver.request.options import DeleteOptions
@@ -22,6 +21,7 @@ from registry.application.release_backend import FIELD_MANAGER
 from registry.cluster.interface import ClusterClient, ClusterResource
 from registry.generic.deletion import delete_body
 from registry.generic.run_to_end import run_to_end
+from registry.generic.translated_errors import translated_errors
 from registry.projection.errors import not_permitted, translate
 from registry.projection.feed import ProjectionFeed
 from registry.projection.storage import CheckReadable
@@ -182,16 +182,9 @@ class ProjectionBackend:
     def _not_found(self, key: Key) -> errors.NotFound:
         return errors.NotFound(self.cache.resource.group_resource, key.name)
 
-    @contextmanager
-    def _translated_errors(self, key: Key) -> Iterator[None]:
-        try:
-            yield
-        except StatusError as error:
-            shown, stored = self.cache.resource, self._stored
-            translated = translate(error, key, shown=shown, stored=stored, missing=self._missing)
-            if translated is error:
-                raise
-            raise translated from error
+    def _translated_errors(self, key: Key) -> AbstractContextManager[None]:
+        shown, stored = self.cache.resource, self._stored
+        return translated_errors(partial(translate, key=key, shown=shown, stored=stored, missing=self._missing))
 
 
 def _version(stored: Object) -> int:

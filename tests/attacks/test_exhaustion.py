@@ -38,6 +38,8 @@ COSTS = {
     "1,200 watches": 192,
     "bodies": 128,
     "values": 96,
+    "refused bodies": 96,
+    "unread errors": 160,
 }
 """The greatest permitted cost of an attack, in MiB of memory."""
 
@@ -96,6 +98,13 @@ def test_heads_without_credentials_are_cheap(replica: Replica, head: bytes | lis
     with measured_cost(replica) as cost, ThreadPoolExecutor(4) as pool:
         codes = set(pool.map(lambda _: send_and_read_status(client, *pieces), range(20)))
     assert codes == {code}
+    assert_cheap(cost, "one connection")
+
+
+def test_a_long_timeout_without_credentials_is_cheap(replica: Replica) -> None:
+    with measured_cost(replica) as cost:
+        client = replica.client()
+        assert send_and_read_status(client, head_of(target="/apis?timeout=" + "1" * 20_000)) == 400
     assert_cheap(cost, "one connection")
 
 
@@ -325,3 +334,38 @@ def test_bodies_of_small_values_are_cheap(replica: Replica, alice: TenantAdmin, 
         codes = Counter(pool.map(post, range(16)))
     assert set(codes) <= {400, 413, 429}
     assert_cheap(cost, "values")
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        pytest.param("\n".join(["spec:", *(" " * depth + "a:" for depth in range(2, 2300))]).encode(), 400, id="YAML"),
+        pytest.param(b'{"spec":{"a":' + b"9" * 3_000_000 + b"}}", 400, id="JSON"),
+        pytest.param(b'{"metadata":{"name":"CHILD"},"a":"' + b"9" * 3_000_000 + b'"}', 409, id="of the cluster"),
+    ],
+)
+def test_bodies_that_are_refused_one_after_the_other_are_cheap(
+    replica: Replica, alice: TenantAdmin, body: bytes, code: int
+) -> None:
+    """They are freed at once, and not by the next full garbage collection, which can be minutes away."""
+    client = replica.client(alice.user)
+    kind = "application/json" if body.startswith(b"{") else "application/yaml"
+    body = body.replace(b"CHILD", alice.child.encode())
+    with measured_cost(replica) as cost:
+        codes = {client.request("POST", alice.children, body, content_type=kind).status for _ in range(100)}
+    assert codes == {code}
+    assert_cheap(cost, "refused bodies")
+
+
+async def test_errors_that_are_not_read_are_cheap(replica: Replica, alice: TenantAdmin) -> None:
+    """40 creates of one user, whose responses quote a name of 2.8 MB twice."""
+    client = replica.client(alice.user)
+    body = b'{"metadata":{"name":"' + b"a." * 1_400_000 + b'"}}'
+    head = f"POST {alice.children} HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+    with measured_cost(replica) as cost:
+        async with ClientConnections(client) as attackers:
+            connections = await attackers.open(40, reading=False)
+            await send_all(connections, f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            statuses = Counter([(await each.reader.readline()).split()[1] for each in connections])
+    assert set(statuses) == {b"422", b"429"}
+    assert_cheap(cost, "unread errors")

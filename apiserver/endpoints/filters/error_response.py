@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from typing import Final
 
 from aiohttp import web
 
-from apiserver.endpoints.responsewriters import status_response
+from apiserver.endpoints.responsewriters import LargeResponse, send_large, status_response
 from apiserver.meta import errors
 from apiserver.request.context import Handler, RequestContext
 
 _LOG = logging.getLogger("apiserver.recovery")
+_SEND_SECONDS: Final = 60.0
 _PANIC = "This request caused apiserver to panic. Look in the logs for details."
 
 
 class ErrorResponses:
-    """If the response head has already been sent, aborts the connection and raises ConnectionResetError."""
+    """If the response head has already been sent, aborts the connection and raises ConnectionResetError. A large Status
+    counts as its user's while it is sent, as any large response does (MaxInFlight)."""
 
     async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
         try:
@@ -36,7 +40,22 @@ class ErrorResponses:
         response = status_response(context, error)
         if error.code == 504:
             response.force_close()
+        return await _send(context, response) if isinstance(response, LargeResponse) else response
+
+
+async def _send(context: RequestContext, response: LargeResponse) -> web.Response:
+    """Sends a Status that quotes a large value, whose memory the user's other requests leave free; else a 429."""
+    try:
+        async with asyncio.timeout(_SEND_SECONDS):
+            await send_large(context, response)
         return response
+    except errors.TooManyRequests as busy:
+        return status_response(context, busy.with_traceback(None))
+    except TimeoutError:
+        _abort(context)
+        raise ConnectionResetError("the client did not read the response") from None
+    finally:
+        context.reservation.resize(0)
 
 
 def status_error_of(raised: web.HTTPException) -> errors.StatusError:

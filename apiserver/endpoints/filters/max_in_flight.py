@@ -12,7 +12,7 @@ from typing import Protocol
 from aiohttp import web
 
 from apiserver.authorization.authorizer import MASTERS
-from apiserver.endpoints.responsewriters import LargeResponse
+from apiserver.endpoints.responsewriters import LargeResponse, send_large
 from apiserver.meta.errors import TooManyRequests
 from apiserver.metrics import Metrics
 from apiserver.request.bytes_in_flight import BytesInFlight, Reservation
@@ -95,7 +95,8 @@ class MaxInFlight:
             try:
                 response = await next(context)
                 if isinstance(response, LargeResponse):
-                    await _send(context, response)
+                    # as long as the request counts
+                    await send_large(context, response)
                 return response
             finally:
                 self._count(kind, -1)
@@ -118,10 +119,3 @@ class MaxInFlight:
     def _count(self, kind: str, change: int) -> None:
         self._current[kind] += change
         self._gauges[kind].inc(change)
-
-
-async def _send(context: RequestContext, response: LargeResponse) -> None:
-    """Send the response as long as the request counts: a client that reads it slowly occupies memory."""
-    context.reservation.add(response.memory)
-    await response.prepare(context.http)
-    await response.write_eof()

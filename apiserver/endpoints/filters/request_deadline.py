@@ -26,7 +26,8 @@ _UNITS: Mapping[str, float] = {
     "m": 60.0,
     "h": 3600.0,
 }
-_NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+# possessive: every way to divide a long number would be tried otherwise, before the user is known (ATTACK-19)
+_NUMBER = r"(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)"
 _UNIT = "(?:ns|us|\u00b5s|\u03bcs|ms|s|m|h)"
 _TERM = re.compile(f"(?P<number>{_NUMBER})(?P<unit>{_UNIT})")
 _DURATION = re.compile(f"(?P<sign>[+-]?)(?P<terms>0|(?:{_NUMBER}{_UNIT})+)", re.ASCII)
@@ -74,13 +75,18 @@ class RequestDeadline:
 
 
 async def _with_timeout(context: RequestContext, next: Handler, limit: float, timeout_name: str) -> web.StreamResponse:
+    deadline = asyncio.timeout(limit)
     try:
-        async with asyncio.timeout(limit) as deadline:
+        async with deadline:
             return await next(context)
     except TimeoutError:
         if not deadline.expired():
             raise
         raise Timeout(f"request did not complete within {timeout_name}") from None
+    finally:
+        # The deadline knows its task, and a task keeps the frames of its exception: this one, with the deadline, and
+        # those with the request's body. All would stay until a garbage collection.
+        del deadline
 
 
 def requested_timeout(text: str, limit: float) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import gc
 import json
 import weakref
@@ -9,12 +11,19 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
 
+from apiserver.endpoints.filters import error_response
 from apiserver.endpoints.filters.error_response import ErrorResponses, status_error_of
 from apiserver.meta.errors import BadRequest, Timeout, TooManyRequests
-from apiserver.request.context import RequestContext
+from apiserver.request import request_info
+from apiserver.request.bytes_in_flight import BytesInFlight, Reservation
+from apiserver.request.context import Handler, RequestContext
+from apiserver.request.request_info import Query
 from tests.apiserver.endpoints.filter_fakes import raising
 from tests.apiserver.endpoints.request_contexts import make_context
+
+MIB = 1024 * 1024
 
 
 def json_body(response: web.StreamResponse) -> dict[str, Any]:
@@ -54,6 +63,50 @@ async def test_what_a_rejected_request_has_held_is_freed_at_once() -> None:
         assert held[0]() is None
     finally:
         gc.enable()
+
+
+async def test_a_large_status_counts_as_its_users_until_it_is_read() -> None:
+    """ATTACK-19: thousands of connections may each wait for a Status that quotes three megabytes."""
+    bytes_in_flight = BytesInFlight(per_user=12 * MIB)
+    app = aiohttp_application(raising(BadRequest("a" * 8 * MIB)), bytes_in_flight)
+    async with TestClient(TestServer(app)) as client:
+        unread = await client.get("/")
+        assert unread.status == 400
+        assert (await client.get("/")).status == 429
+        assert (await unread.json())["reason"] == "BadRequest"
+        assert len((await (await client.get("/")).json())["message"]) == 8 * MIB
+
+
+async def test_a_client_that_does_not_read_a_large_status_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(error_response, "_SEND_SECONDS", 0.05)
+    bytes_in_flight = BytesInFlight(per_user=12 * MIB)
+    app = aiohttp_application(raising(BadRequest("a" * 8 * MIB)), bytes_in_flight)
+    async with TestClient(TestServer(app)) as client:
+        unread, writer = await asyncio.open_connection(client.host, client.port, limit=1)
+        writer.write(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        await unread.readexactly(12)
+        while (await client.get("/")).status == 429:
+            pass
+        received = b""
+        with contextlib.suppress(ConnectionError):
+            while piece := await unread.read(MIB):
+                received += piece
+        assert len(received) < 8 * MIB
+        writer.close()
+
+
+def aiohttp_application(handler: Handler, bytes_in_flight: BytesInFlight) -> web.Application:
+    """Answers every request through the filter."""
+
+    async def answer(http: web.Request) -> web.StreamResponse:
+        info = request_info.parse_request_info("GET", "/", Query(""))
+        context = RequestContext(http=http, info=info, query=Query(""), audit_id="audit-1")
+        context.reservation = Reservation(bytes_in_flight, "alice")
+        return await ErrorResponses()(context, handler)
+
+    app = web.Application()
+    app.router.add_get("/", answer)
+    return app
 
 
 async def test_an_unexpected_exception_is_logged_and_leaks_nothing(caplog: pytest.LogCaptureFixture) -> None:
