@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from apiserver.meta.resource import Key
 from controller.tenantgateway.delegation.model import Participant
 from controller.tenantgateway.hostname_validation import (
     NO_MATCHING_LISTENER,
@@ -13,7 +14,8 @@ from controller.tenantgateway.hostname_validation import (
 )
 from controller.tenantgateway.model import RouteNamespace, TenantGateway
 from controller.tenantgateway.route_admission import admits_namespace, reject_hostname, reject_kind
-from registry.names import GATEWAY_LABEL, canonical_host
+from registry.names import GATEWAY_LABEL, NAMESPACE_PREFIX, canonical_host
+from registry.tenantgateway.types import TENANTGATEWAY_NAME
 
 
 def reject_root(
@@ -49,5 +51,13 @@ def _check_listener(hostname: str, root: Participant, gateway: TenantGateway) ->
     apex = canonical_host(gateway.apex)
     if root.id.kind != "TLSRoute" or hostname in {f"{each.lower()}.{apex}" for each in gateway.passthrough}:
         return None
-    why = f"has no TLS passthrough listener: list the name before {apex} in spec.tlsPassthroughServices"
-    return HostnameRejection(NO_MATCHING_LISTENER, f'"{hostname}" {why} of the TenantGateway')
+    if _is_of_tenant(gateway.key):
+        remedy = f"an administrator can add the name before {apex} to gateway.tlsPassthroughServices"
+    else:
+        remedy = f"list the name before {apex} in spec.tlsPassthroughServices of the TenantGateway"
+    return HostnameRejection(NO_MATCHING_LISTENER, f'"{hostname}" has no TLS passthrough listener: {remedy}')
+
+
+def _is_of_tenant(key: Key) -> bool:
+    """True of the name by which the controller of Tenants writes TenantGateways, and takes back what others write."""
+    return key.name == TENANTGATEWAY_NAME and key.namespace.startswith(NAMESPACE_PREFIX)

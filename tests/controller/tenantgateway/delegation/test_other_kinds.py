@@ -9,6 +9,9 @@ import pytest
 import yaml
 
 from apiserver.meta.resource import Object
+from controller.tenantgateway.delegation.model import Participant
+from controller.tenantgateway.delegation.roots import reject_root
+from controller.tenantgateway.model import RouteId, RouteNamespace
 from registry.cluster.interface import ClusterResource
 from registry.tenantgateway.types import GROUP
 from tests.controller.tenantgateway.delegation.delegation_world import (
@@ -25,6 +28,7 @@ from tests.controller.tenantgateway.delegation.delegation_world import (
     serving,
     told,
 )
+from tests.controller.tenantgateway.gateway_builders import gateway
 from tests.controller.tenantgateway.gateway_world import (
     GATEWAY_API,
     GRANTS,
@@ -287,12 +291,27 @@ def test_a_hostname_without_a_passthrough_listener_is_not_delegated() -> None:
             _, reason, message = told(world, ROOT, "tls", TLSROUTES)["cozystack", "Accepted"]
             assert reason == "NoMatchingListenerHostname"
             assert f'"{PROXY}"' in message
-            assert "spec.tlsPassthroughServices" in message
+            assert message.endswith(
+                "an administrator can add the name before example.org to gateway.tlsPassthroughServices"
+            )
             await world.edit_spec(ROOT, tlsPassthroughServices=["api", "proxy"])
             await world.settle()
             assert len(await flat_routes(world, res=TLSROUTES)) == 1
 
     run_in_world(main)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name"),
+    [pytest.param("edge", "cozystack", id="of no tenant"), pytest.param(ROOT, "other", id="named otherwise")],
+)
+def test_a_tenantgateway_that_no_controller_writes_is_edited_itself(namespace: str, name: str) -> None:
+    found = gateway(name=name, namespace=namespace)
+    root = Participant(id=RouteId(namespace, "db", "TLSRoute"), uid="1", hostnames=("db.foo.example.com",))
+    rejection = reject_root(root, found, RouteNamespace(namespace, host="foo.example.com"))
+    assert rejection is not None
+    remedy = "list the name before foo.example.com in spec.tlsPassthroughServices of the TenantGateway"
+    assert rejection.message.endswith(remedy)
 
 
 def test_a_tlsroute_delegates_or_serves_because_its_rules_have_no_matches() -> None:
