@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any
 
-from registry.explain.reasons_of_gateways import REASONS_OF_GATEWAYS, VARIANTS_OF_GATEWAYS
+from registry.explain.reasons_of_gateways import REASONS_OF_GATEWAYS
 from registry.explain.reasons_of_tenants import REASONS_OF_TENANTS
 from registry.explain.rule import FURTHER, Rule
 from registry.explain.types import Fact, FactObject, Verdict
+from registry.explain.variants_of_gateways import OF_FLAT_ROUTES, VARIANTS_OF_GATEWAYS
 
 REASONS: Mapping[str, Rule] = {**REASONS_OF_TENANTS, **REASONS_OF_GATEWAYS}
 
@@ -40,8 +41,13 @@ _OTHERS = Rule("Another controller reports this condition.", FURTHER, "do what t
 def rule_of(reason: str, message: str = "") -> Rule:
     """The rule of a reason, of which some have several that the message tells apart; of a reason that is not ours, a
     rule that points to the message."""
-    variants = (rule for (of, text), rule in VARIANTS_OF_GATEWAYS.items() if of == reason and text in message)
-    return next(variants, None) or REASONS.get(reason, _OTHERS)
+    variants = {text: rule for (of, text), rule in VARIANTS_OF_GATEWAYS.items() if of == reason}
+    found = [
+        (message.index(text), rule) for text, rule in (*OF_FLAT_ROUTES.items(), *variants.items()) if text in message
+    ]
+    if found:
+        return min(found, key=lambda each: each[0])[1]
+    return REASONS.get(reason, _OTHERS)
 
 
 def condition_fact(obj: FactObject, condition: Mapping[str, Any]) -> Fact:

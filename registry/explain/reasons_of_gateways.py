@@ -9,7 +9,7 @@ from registry.explain.rule import Rule
 _STATUS, _DELEGATION = "gateways.md", "delegation.md#what-the-status-tells"
 _OTHER, _MANY = "troubleshooting.md#readyfalse-another-reason", "gateways.md#more-than-64-listeners"
 _REFERENCES = "gateways.md#references-to-other-namespaces"
-_CONFLICT, _SETTINGS = "troubleshooting.md#a-route-is-rejected-hostnameconflict", "settings.md"
+_CONFLICT = "troubleshooting.md#a-route-is-rejected-hostnameconflict"
 
 REASONS_OF_GATEWAYS: Mapping[str, Rule] = {
     "Accepted": Rule("The Gateway may use all hostnames of the route.", _STATUS),
@@ -165,33 +165,3 @@ REASONS_OF_GATEWAYS: Mapping[str, Rule] = {
     ),
     "Connected": Rule("The delegation is served.", _DELEGATION),
 }
-
-VARIANTS_OF_GATEWAYS: Mapping[tuple[str, str], Rule] = {
-    ("GatewayNotAccepted", "Pending"): Rule(
-        "The controller of its GatewayClass accepts a Gateway.",
-        _OTHER,
-        "ask a platform administrator to install the controller of its GatewayClass, or to name another class in "
-        "gateway.gatewayClassName of the platform settings",
-    ),
-    ("NotAllowedByListeners", "admits no GRPCRoutes"): Rule(
-        "Gateways admit GRPCRoutes if gateway.grpcRoutes of the platform settings is true.",
-        _SETTINGS,
-        "ask a platform administrator to set gateway.grpcRoutes: true in the platform settings",
-    ),
-    ("NotAllowedByListeners", "on port 80"): Rule(
-        "On port 80 a Gateway admits HTTPRoutes of its own namespace only.",
-        _STATUS,
-        "name port 443 in the parentRef",
-    ),
-    ("HostnameConflict", "TLS passthrough listener"): Rule(
-        "A hostname of tlsPassthroughServices of a TenantGateway is for TLSRoutes.",
-        _STATUS,
-        "attach a TLSRoute with this hostname instead, or use another hostname",
-    ),
-    ("HostnameConflict", "choose other paths"): Rule(
-        "HTTPRoutes of the platform share a hostname if their paths do not overlap.",
-        _STATUS,
-        "use other paths",
-    ),
-}
-"""The rules of reasons that have several causes, by the reason and a text of its message."""

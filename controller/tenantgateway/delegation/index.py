@@ -84,7 +84,7 @@ class DelegationIndex:
         parsed = self._tenantgateways.parsed(tenantgateway)
         gateway = parsed.gateway if parsed is not None and not parsed.gateway.terminating else None
         namespace = self._namespaces.labels(root.id.namespace)
-        return reject_root(root, gateway, namespace, grpc_routes=self._grpc_routes())
+        return reject_root(root, tenantgateway, gateway, namespace, grpc_routes=self._grpc_routes())
 
     def flat_routes_of(self, route: RouteId) -> Collection[FlatRouteId]:
         """The existing flat routes with the rules of a route."""

@@ -50,7 +50,7 @@ _SERVED = "its hostnames are served, and those parts of them that are delegated 
 _NOTHING_SERVED = (
     "nothing of its hostnames is served: neither it nor a route that it delegates to has rules that are in effect"
 )
-_NO_SUCH_KIND = HostnameRejection(
+NO_SUCH_KIND = HostnameRejection(
     NO_MATCHING_PARENT,
     f"group {GATEWAY_API_GROUP}, the default of a parentRef, has no kind {KIND}: set its group to {GROUP}",
 )
@@ -85,7 +85,7 @@ class DelegationJudge:
     def judge(self, route: RouteId, parent: Mapping[str, Any]) -> ParentRefVerdict | None:
         """The verdict on a parentRef; None if it is undecided, or none of delegation."""
         if lacks_group(parent):
-            return _verdict(parent, _NO_SUCH_KIND)
+            return _verdict(parent, NO_SUCH_KIND)
         found = self._index.graph.get(route)
         if found is None or not self._kinds.grants.synced:
             return None

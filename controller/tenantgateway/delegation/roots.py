@@ -19,12 +19,12 @@ from registry.tenantgateway.types import TENANTGATEWAY_NAME
 
 
 def reject_root(
-    root: Participant, gateway: TenantGateway | None, namespace: RouteNamespace, *, grpc_routes: bool = False
+    root: Participant, key: Key, gateway: TenantGateway | None, namespace: RouteNamespace, *, grpc_routes: bool = False
 ) -> HostnameRejection | None:
-    """Returns the reason why no part of the root is served by a TenantGateway, None if there is no such; or None if
-    everything is in order. One hostname that is refused refuses the whole root (R-349)."""
+    """Returns the reason why no part of the root is served by a TenantGateway, which is None if there is none of this
+    key; or None if everything is in order. One hostname that is refused refuses the whole root (R-349)."""
     if gateway is None:
-        return HostnameRejection(ORPHANED, "there is no such TenantGateway: set spec.gateway of its tenant")
+        return HostnameRejection(ORPHANED, _describe_missing(key))
     if root.problem:
         return HostnameRejection(UNSUPPORTED_VALUE, root.problem)
     what = f"TenantGateway {gateway.key.namespace}/{gateway.key.name}"
@@ -56,6 +56,15 @@ def _check_listener(hostname: str, root: Participant, gateway: TenantGateway) ->
     else:
         remedy = f"list the name before {apex} in spec.tlsPassthroughServices of the TenantGateway"
     return HostnameRejection(NO_MATCHING_LISTENER, f'"{hostname}" has no TLS passthrough listener: {remedy}')
+
+
+def _describe_missing(key: Key) -> str:
+    what = f"there is no TenantGateway {key.namespace}/{key.name}"
+    if not key.namespace.startswith(NAMESPACE_PREFIX):
+        return f"{what}: correct the parentRef, or create it"
+    if key.name != TENANTGATEWAY_NAME:
+        return f"{what}: the TenantGateway of a tenant is called {TENANTGATEWAY_NAME}"
+    return f"{what}: set spec.gateway of its tenant"
 
 
 def _is_of_tenant(key: Key) -> bool:

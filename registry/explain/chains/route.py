@@ -8,11 +8,13 @@ from typing import Any
 from apiserver.meta.resource import Key, Object
 from registry.explain.hostnames import mappings
 from registry.explain.known import KnownRoute
-from registry.explain.reasons import condition_fact, rule_of
+from registry.explain.reasons import condition_fact
 from registry.explain.types import HIDDEN, Fact, FactObject, explanation, fact_object, hidden_object
+from registry.explain.variants_of_gateways import OF_ANOTHER_PARENT
 
 _GATEWAYS, _EXPLAIN = "gateways.md", "explain.md#hostnames"
-_WRONG_PARENT = ("Orphaned", "NotAllowedByListeners")
+# the Gateway of a tenant and its TenantGateway have one name
+_OF_TENANT = ("Gateway", "TenantGateway")
 
 
 def explain_route(known: KnownRoute, about: str) -> Object:
@@ -118,15 +120,15 @@ def attaches_to(route: Object, namespace: str) -> bool:
 def _with_gateway(fact: Fact, reference: Mapping[str, Any], subject: FactObject, gateway: Key | None) -> Fact:
     """The fact with the Gateway to name, where the route names another one that does not serve it."""
     kind, namespace, name, *_ = _identity(reference, subject)
-    if gateway is None or kind != "Gateway" or (namespace, name) == gateway or fact.status == "True":
+    if gateway is None or kind not in _OF_TENANT or (namespace, name) == gateway or fact.status == "True":
         return fact
-    reason = fact.reason
-    unserved = reason is None or (reason in _WRONG_PARENT and fact.remedy == rule_of(reason).remedy)
-    return fact.model_copy(update={"remedy": _name(gateway)}) if unserved else fact
+    if fact.reason is not None and fact.remedy not in OF_ANOTHER_PARENT:
+        return fact
+    return fact.model_copy(update={"remedy": _name(gateway, str(kind))})
 
 
-def _name(gateway: Key) -> str:
-    return f"name Gateway {gateway.namespace}/{gateway.name} in parentRefs"
+def _name(gateway: Key, kind: str = "Gateway") -> str:
+    return f"name {kind} {gateway.namespace}/{gateway.name} in parentRefs"
 
 
 def _parent_facts(

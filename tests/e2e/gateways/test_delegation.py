@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.support.clusters.cluster import ROOT_HOST, E2eCluster, tenants_path
+from tests.e2e.support.explanations import explain
 from tests.e2e.support.gateways import Gateways, Object
 from tests.e2e.support.http.pace import Pace
 from tests.e2e.support.tenants import Tenants, manifest
@@ -30,8 +31,9 @@ class Story:
         self.tenants = tenants
         self.gateways = gateways
         created = tenants.create(spec={"gateway": True})
+        self.name: str = created["metadata"]["name"]
         self.root: str = created["status"]["namespace"]
-        self.apex = f"{created['metadata']['name']}.{ROOT_HOST}"
+        self.apex = f"{self.name}.{ROOT_HOST}"
         tenants.wait_for_namespace(self.root)
         self.names = {each: tenants.new_name(self.root) for each in ("finance", "gmail", "dave")}
         self.finance, self.gmail, self.dave = (f"{self.root}-{each}" for each in self.names.values())
@@ -240,6 +242,45 @@ def test_a_deleted_tenant_leaves_nothing_of_a_chain_of_delegation_behind(story: 
     gateways.create_vertex(finance, "finance", "/finance", parent=f"{root}/www")
     story.wait_for(finance, "finance", ORPHANED)
     assert (story.flat_routes(), story.told(root, "www", "ResolvedRefs")) == ([], REFUSED)
+
+
+def test_a_hostname_without_passthrough_listener_needs_a_setting_of_the_platform(story: Story) -> None:
+    """tls.yaml as it is: the field of the TenantGateway is written by the controller of Tenants, which takes back what
+    others write."""
+    story.apply_tenants()
+    story.apply("tls.yaml")
+
+    def message() -> str:
+        entries = story.gateways.parent_statuses(story.root, "db", "tlsroutes")
+        return next((each["message"] for entry in entries for each in entry["conditions"]), "")
+
+    advice = f"an administrator can add the name before {story.apex} to gateway.tlsPassthroughServices"
+    story.gateways.wait_until("the root is told", lambda: message().endswith(advice))
+    assert explain(story.tenants.client, story.name, f"route/{story.root}/db")["summary"].endswith(
+        "; ask a platform administrator to add the name to gateway.tlsPassthroughServices of the platform settings"
+    )
+
+
+def test_explain_names_the_nearest_change_to_a_route_that_is_not_delegated(story: Story) -> None:
+    """The parent, the ReferenceGrant and the name of the TenantGateway are missing in turn."""
+    story.apply_tenants()
+    gateways, root, finance = story.gateways, story.root, story.finance
+
+    def is_told(namespace: str, name: str, remedy: str) -> bool:
+        summary: str = explain(story.tenants.client, story.name, f"route/{namespace}/{name}")["summary"]
+        return summary.endswith(f"; {remedy}")
+
+    gateways.create_vertex(finance, "finance", "/finance", parent=f"{root}/www")
+    by_the_parent = "let a rule of the parent name the route in its backendRefs, or correct the parentRef"
+    gateways.wait_until("nobody delegates to it", lambda: is_told(finance, "finance", by_the_parent))
+    gateways.create_root(root, "www", f"www.{story.apex}", "/finance", f"{finance}/finance")
+    granted = "have the ReferenceGrant created that the message names"
+    gateways.wait_until("it needs a grant", lambda: is_told(finance, "finance", granted))
+    parents = gateways.get("httproutes", root, "www")["spec"]["parentRefs"]
+    misspelt = [{**each, "name": "cozystak"} for each in parents]
+    gateways.patch("httproutes", root, "www", {"spec": {"parentRefs": misspelt}})
+    named = f"name TenantGateway {root}/cozystack in parentRefs"
+    gateways.wait_until("there is a TenantGateway", lambda: is_told(root, "www", named))
 
 
 def test_tlsroutes_delegate_hostnames_and_grpcroutes_are_told_what_to_set(gateways: Gateways) -> None:

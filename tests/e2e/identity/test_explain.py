@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from tests.e2e.support.clusters.cluster import GROUP_VERSION, ROOT, E2eCluster, tenants_path
+from tests.e2e.support.explanations import explain
 from tests.e2e.support.gateways import Gateways
-from tests.e2e.support.http.https_client import Client
 from tests.e2e.support.tenants import Object, Tenants
-
-
-def explain(client: Client, tenant: str, about: str = "") -> Object:
-    query = {"about": about} if about else {}
-    answer: Object = client.get(tenants_path(ROOT, tenant, "explain"), query=query).expect(200)
-    return answer
 
 
 def test_the_people_of_a_tenant_learn_why_a_hostname_is_not_served(

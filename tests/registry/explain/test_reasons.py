@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from registry.explain.reasons import CHOSEN, PROBLEMS, REASONS, condition_fact
+from registry.explain.rule import Rule
 from registry.explain.types import fact_object
+from registry.explain.variants_of_gateways import OF_FLAT_ROUTES, VARIANTS_OF_GATEWAYS
 from tests.registry.explain.explain_world import ALICE, condition
 
 _ROOT = Path(__file__).parents[3]
@@ -52,18 +54,20 @@ def test_every_explained_reason_is_in_the_code() -> None:
     assert not REASONS.keys() & _NO_REASONS
 
 
-@pytest.mark.parametrize("reason", sorted(REASONS))
-def test_the_link_of_a_rule_leads_to_a_section(reason: str) -> None:
-    page, _, anchor = REASONS[reason].link.partition("#")
+_RULES = [*REASONS.values(), *VARIANTS_OF_GATEWAYS.values(), *OF_FLAT_ROUTES.values()]
+
+
+@pytest.mark.parametrize("link", sorted({each.link for each in _RULES}))
+def test_the_link_of_a_rule_leads_to_a_section(link: str) -> None:
+    page, _, anchor = link.partition("#")
     text = (_ROOT / "docs" / page).read_text()
     headings = [line.lstrip("# ") for line in text.splitlines() if line.startswith("#")]
     anchors = {re.sub(r"[^a-z0-9 _-]", "", each.lower()).replace(" ", "-") for each in headings}
     assert not anchor or anchor in anchors
 
 
-@pytest.mark.parametrize("reason", sorted(REASONS))
-def test_a_rule_is_one_sentence_and_its_remedy_a_request(reason: str) -> None:
-    rule = REASONS[reason]
+@pytest.mark.parametrize("rule", _RULES, ids=lambda rule: rule.text)
+def test_a_rule_is_one_sentence_and_its_remedy_a_request(rule: Rule) -> None:
     assert re.fullmatch(r"[A-Z].*[^.]\.", rule.text)
     assert not rule.remedy.endswith(".")
 

@@ -8,13 +8,20 @@ from typing import Any
 import pytest
 
 from apiserver.meta.resource import Key, Object
+from controller.tenantgateway.delegation.edges import EdgeEnds, judge_edge
+from controller.tenantgateway.delegation.judge import NO_SUCH_KIND
+from controller.tenantgateway.delegation.matches import EVERYTHING
+from controller.tenantgateway.delegation.model import DelegationRule, Participant
+from controller.tenantgateway.delegation.roots import reject_root
 from controller.tenantgateway.hostname_validation import HostnameRejection, check_claim
-from controller.tenantgateway.model import ParentRef, RouteNamespace
+from controller.tenantgateway.model import ParentRef, RouteId, RouteNamespace
 from controller.tenantgateway.route_admission import reject_kind, reject_parent
 from controller.tenantgateway.route_status import orphan
 from registry.cluster.interface import ClusterResource
 from registry.explain.reasons import rule_of
-from registry.explain.reasons_of_gateways import REASONS_OF_GATEWAYS, VARIANTS_OF_GATEWAYS
+from registry.explain.reasons_of_gateways import REASONS_OF_GATEWAYS
+from registry.explain.variants_of_gateways import VARIANTS_OF_GATEWAYS
+from registry.tenantgateway.types import GROUP
 from tests.controller.tenantgateway.gateway_builders import gateway
 from tests.registry.explain.explain_world import ALICE, ExplainWorld, InNamespaces, condition, route
 from tests.registry.explain.route_kinds import GRPCROUTES, HTTPROUTES
@@ -31,6 +38,24 @@ _NAME_IT = "name Gateway tenant-alice/cozystack in parentRefs"
 
 def _reject_parent(namespace: RouteNamespace, **parent: Any) -> HostnameRejection | None:
     return reject_parent(gateway(), ParentRef(**parent), "HTTPRoute", (), namespace)
+
+
+def _reject_root(
+    *hostnames: str, namespace: str = "tenant-foo", name: str = "cozystack", exists: bool = True
+) -> HostnameRejection | None:
+    root = Participant(id=RouteId(namespace, "db", "TLSRoute"), uid="1", hostnames=hostnames)
+    found = gateway(namespace, name) if exists else None
+    return reject_root(root, Key(namespace, name), found, RouteNamespace(namespace, host="foo.example.com"))
+
+
+def _edge(*, names: bool = True, permitted: bool = True) -> HostnameRejection:
+    """The verdict of a parent, as a vertex hears it: of a lack of consent, too, as an orphan."""
+    parent, target = RouteId("a", "www", "HTTPRoute"), RouteId("b", "web", "HTTPRoute")
+    rules = (DelegationRule((EVERYTHING,), (target,) if names else ()),)
+    vertex = Participant(id=target, uid="2", parents=(parent,))
+    ends = EdgeEnds(parent, target, Participant(id=parent, uid="1", rules=rules), vertex)
+    edge = judge_edge(ends, permitted=permitted, winner=lambda delegator, match: None)
+    return HostnameRejection("Orphaned", edge.message)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +80,40 @@ def _reject_parent(namespace: RouteNamespace, **parent: Any) -> HostnameRejectio
             check_claim("api.foo", "HTTPRoute", apex="foo", mode="http01", passthrough=["api.foo"]),
             "attach a TLSRoute with this hostname instead, or use another hostname",
             id="a passthrough listener",
+        ),
+        pytest.param(
+            _reject_root(name="cozystak", exists=False),
+            "correct the parentRef, or have the parent created",
+            id="a TenantGateway of another name",
+        ),
+        pytest.param(
+            _reject_root(exists=False),
+            "set spec.gateway: true on the tenant of that namespace, or correct the parentRef",
+            id="a tenant without a TenantGateway",
+        ),
+        pytest.param(
+            _reject_root(), "list the hostnames in spec.hostnames of the route", id="a root without hostnames"
+        ),
+        pytest.param(
+            _reject_root("db.foo.example.com"),
+            "ask a platform administrator to add the name to gateway.tlsPassthroughServices of the platform settings",
+            id="a TLSRoute",
+        ),
+        pytest.param(
+            _reject_root("db.foo.example.com", namespace="edge"),
+            "list the name in spec.tlsPassthroughServices of the TenantGateway",
+            id="a TLSRoute on a TenantGateway of no tenant",
+        ),
+        pytest.param(
+            NO_SUCH_KIND, "set group: gateway.cozystack.io in the parentRef", id="a TenantGateway of the wrong group"
+        ),
+        pytest.param(
+            _edge(permitted=False), "have the ReferenceGrant created that the message names", id="no ReferenceGrant"
+        ),
+        pytest.param(
+            _edge(names=False),
+            "let a rule of the parent name the route in its backendRefs, or correct the parentRef",
+            id="a parent that does not delegate",
         ),
     ],
 )
@@ -148,3 +207,33 @@ async def test_a_grpcroute_keeps_the_remedy_of_its_switch() -> None:
     assert answer["summary"].endswith(
         "ask a platform administrator to set gateway.grpcRoutes: true in the platform settings"
     )
+
+
+@pytest.mark.parametrize("namespace", ["tenant-alice", "tenant-alice-dev"])
+async def test_a_route_is_told_the_tenantgateway_of_its_tenant(namespace: str) -> None:
+    rejection = reject_root(
+        Participant(id=RouteId(namespace, "shop", "HTTPRoute"), uid="1"),
+        Key("tenant-alice", "cozystak"),
+        None,
+        RouteNamespace(namespace),
+    )
+    assert rejection is not None
+    parent = {"group": GROUP, "kind": "TenantGateway", "namespace": "tenant-alice", "name": "cozystak"}
+    told = _told(namespace, parent, condition("Accepted", "False", *rejection))
+    answer = json.loads(await ExplainWorld(_TENANTS, [told]).explain(f"route/{namespace}/shop"))
+    assert answer["summary"] == (
+        "there is no TenantGateway tenant-alice/cozystak: the TenantGateway of a tenant is called cozystack; "
+        "name TenantGateway tenant-alice/cozystack in parentRefs"
+    )
+
+
+async def test_the_tenantgateway_of_a_hidden_tenant_is_not_named() -> None:
+    parent = {"group": GROUP, "kind": "TenantGateway", "namespace": "tenant-alice", "name": "cozystak"}
+    message = "there is no TenantGateway tenant-alice/cozystak: the TenantGateway of a tenant is called cozystack"
+    world = ExplainWorld(
+        _TENANTS,
+        [_told("tenant-alice-dev", parent, condition("Accepted", "False", "Orphaned", message))],
+        authorizer=InNamespaces({"tenant-alice-dev"}, {("tenants", "tenant-root", "alice")}),
+    )
+    answer = json.loads(await world.explain("route/tenant-alice-dev/shop"))
+    assert answer["summary"] == f"{message}; correct the parentRef, or have the parent created"

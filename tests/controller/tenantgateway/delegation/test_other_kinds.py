@@ -308,7 +308,7 @@ def test_a_hostname_without_a_passthrough_listener_is_not_delegated() -> None:
 def test_a_tenantgateway_that_no_controller_writes_is_edited_itself(namespace: str, name: str) -> None:
     found = gateway(name=name, namespace=namespace)
     root = Participant(id=RouteId(namespace, "db", "TLSRoute"), uid="1", hostnames=("db.foo.example.com",))
-    rejection = reject_root(root, found, RouteNamespace(namespace, host="foo.example.com"))
+    rejection = reject_root(root, found.key, found, RouteNamespace(namespace, host="foo.example.com"))
     assert rejection is not None
     remedy = "list the name before foo.example.com in spec.tlsPassthroughServices of the TenantGateway"
     assert rejection.message.endswith(remedy)
