@@ -170,7 +170,19 @@ def _problem(found: argparse.Namespace) -> str:
         return f"explain {found.subject} needs a name"
     if found.group and found.subject != "user":
         return "--group is only for explain user"
-    return _wrong_name(found.subject, found.name)
+    return _wrong_name(found.subject, found.name) or _wrong_tenant(found)
+
+
+def _wrong_tenant(found: argparse.Namespace) -> str:
+    """The fault of a tenant or a namespace that would be ignored; empty if there is none."""
+    subject, name, tenant, namespace = found.subject, found.name, found.tenant, found.namespace
+    if tenant:
+        return f"explain tenant {name} names the tenant; leave out --tenant" if subject == "tenant" and name else ""
+    if subject in ("route", "namespace") and namespace not in ("", name.partition("/")[0]):
+        return (
+            f"explain {subject} {name} is not about namespace {namespace}; leave out -n, or name a tenant by --tenant"
+        )
+    return ""
 
 
 def _wrong_name(subject: str, name: str) -> str:

@@ -156,3 +156,40 @@ def test_groups_are_those_of_a_user(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse(["explain", "host", "example.org", "--group", "a"])
     assert "--group is only for explain user" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("explain tenant alice --tenant dev", "error: explain tenant alice names the tenant; leave out --tenant"),
+        ("explain --tenant dev tenant alice", "error: explain tenant alice names the tenant; leave out --tenant"),
+        (
+            "explain route a/b -n c",
+            "error: explain route a/b is not about namespace c; leave out -n, or name a tenant by --tenant",
+        ),
+        (
+            "explain namespace a -n c",
+            "error: explain namespace a is not about namespace c; leave out -n, or name a tenant by --tenant",
+        ),
+    ],
+)
+def test_nothing_that_is_named_is_ignored(words: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse(words.split())
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith(f"{told}\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "explain tenant --tenant dev",
+        "explain tenant alice -n tenant-root",
+        "explain route a/b -n a",
+        "explain route a/b --tenant dev -n c",
+        "explain namespace a -n a",
+        "explain user eve -n c",
+    ],
+)
+def test_a_tenant_or_a_namespace_of_its_own_is_used(words: str) -> None:
+    assert parse(words.split()).command == "explain"
