@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,9 +34,24 @@ def render(options: RenderOptions) -> int:
     for route in platform_routes(settings, options.root_host, options.tlsroute_version):
         print("---")
         print(yaml.safe_dump(route, sort_keys=False), end="")
-    if explanation := missing_routes(settings, options.config):
-        print(explanation, file=sys.stderr)
+    for explanation in (unknown_services(settings), missing_routes(settings, options.config)):
+        if explanation:
+            print(explanation, file=sys.stderr)
     return 0
+
+
+def unknown_services(settings: PlatformSettings) -> str:
+    """The names that are to be published and of no service of the platform; empty if there are none."""
+    unknown = [each for each in dict.fromkeys(settings.publishing.exposed_services) if each not in SERVICES]
+    if not unknown:
+        return ""
+    described = ", ".join(f"{each}{_hint(each)}" for each in unknown)
+    return f"No such services: {described} of publishing.exposedServices; there are {', '.join(SERVICES)}."
+
+
+def _hint(name: str) -> str:
+    nearest = difflib.get_close_matches(name, SERVICES, n=1)
+    return f" (did you mean {nearest[0]}?)" if nearest else ""
 
 
 def missing_routes(settings: PlatformSettings, file: Path | None) -> str:

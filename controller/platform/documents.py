@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from controller.platform.settings import WRONG_KEY, PlatformSettings
 
+_UNKNOWN = "extra_forbidden"
 _MESSAGES = {
-    "extra_forbidden": "is not a known key",
+    _UNKNOWN: "is not a known key",
     "model_type": "must be a mapping",
     "dict_type": "must be a mapping",
     "mapping_type": "must be a mapping",
@@ -32,5 +34,32 @@ def _format_error(error: Mapping[str, Any]) -> str:
     key = ".".join(map(str, error["loc"])) or "the document"
     if error["type"] == WRONG_KEY:
         return f"{key}.{error['msg']}"
+    if error["type"] == _UNKNOWN:
+        return f"{key}: {_MESSAGES[_UNKNOWN]}{_hint(error['loc'])}"
     message = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be", 1)
     return f"{key}: {_MESSAGES.get(error['type'], message)}"
+
+
+def _hint(key: Sequence[object]) -> str:
+    """The known key of the same section that is most like an unknown one."""
+    *sections, unknown = map(str, key)
+    section: type[BaseModel] | None = PlatformSettings
+    for each in sections:
+        section = _section(section, each)
+    nearest = difflib.get_close_matches(unknown, _fields(section), n=1)
+    return f"; did you mean {nearest[0]}?" if nearest else ""
+
+
+def _section(of: type[BaseModel] | None, key: str) -> type[BaseModel] | None:
+    """The section with a key; that of the values of a mapping also with each of its keys. None if a key has none."""
+    fields = _fields(of)
+    if key not in fields:
+        return of
+    candidates = (fields[key], *get_args(fields[key]))
+    return next((each for each in candidates if isinstance(each, type) and issubclass(each, BaseModel)), None)
+
+
+def _fields(of: type[BaseModel] | None) -> Mapping[str, Any]:
+    """The types of the values of a section by key."""
+    fields = of.model_fields if of is not None else {}
+    return {each.alias or name: each.annotation for name, each in fields.items()}

@@ -121,3 +121,16 @@ def test_the_page_shows_what_is_printed(
     found = capsys.readouterr()
     documents = found.out.split("---\n")
     assert (documents[1], documents[-1], found.err) == (first, f"{last}\n", said)
+
+
+def test_a_name_of_no_service_is_told_beside_the_routes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """docs/publishing.md, the reason Unknown of the guard."""
+    file = tmp_path / "platform.yaml"
+    file.write_text(
+        "gateway: {enabled: true, platformRoutes: true}\npublishing: {exposedServices: [apii, dashboard, x]}\n"
+    )
+    status, _, said = rendered([f"--config={file}"], capsys)
+    first, *_ = said.splitlines()
+    assert status == 0
+    assert first.startswith("No such services: apii (did you mean api?), x of publishing.exposedServices; there are ")
+    assert "vm-exportproxy" in first

@@ -32,6 +32,17 @@ def test_no_file_or_an_empty_one_yields_the_defaults(tmp_path: Path) -> None:
     ("text", "message"),
     [
         pytest.param("publishing: {hots: a}", "platform.yaml: publishing.hots: is not a known key", id="unknown key"),
+        pytest.param(
+            "gateway: {platformroutes: true}",
+            "gateway.platformroutes: is not a known key; did you mean platformRoutes?",
+            id="unknown key in other letters",
+        ),
+        pytest.param("gatway: {}", "gatway: is not a known key; did you mean gateway?", id="unknown section"),
+        pytest.param(
+            "publishing: {certificates: {acmeServers: {mine: {servr: a}}}}",
+            "publishing.certificates.acmeServers.mine.servr: is not a known key; did you mean server?",
+            id="unknown key of an entry",
+        ),
         pytest.param("publishing: {host: Example.org}", "publishing.host: must be in lower case", id="capitals"),
         pytest.param("release: {maxHistory: x}", "release.maxHistory: must be a valid integer", id="wrong type"),
         pytest.param("release: {chartRef: 1}", "release.chartRef: must be a mapping", id="wrong section"),
