@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## print the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand --tabs=16
 
-run: $(VENV)/run.stamp  ## run the standalone server, with a real kubectl in its PATH
+run: $(VENV)/run.stamp  ## run the standalone server on PORT (8443) with its data in DATA (data), and a real kubectl in its PATH
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec $(BIN)/python -m tenant_apiserver standalone --data-dir $(DATA) --secure-port $(PORT)
 
 test: $(VENV)/dev.stamp  ## run all tests, in five processes because most of them wait for servers

@@ -64,7 +64,9 @@ def backup(options: BackupOptions) -> int:
     """The `backup` command: writes all data of a stand-alone server into one file, while the server runs or not."""
     try:
         if not (options.data_dir / DATABASE).is_file():
-            raise _BackupFailed(f"{options.data_dir} is not the data directory of a standalone server")
+            raise _BackupFailed(
+                f"{options.data_dir} is not the data directory of a standalone server; name it with --data-dir"
+            )
         assert options.to is not None
         _write(options.data_dir, options.to)
     except OSError as error:

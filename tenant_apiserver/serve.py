@@ -118,7 +118,8 @@ async def _serve(options: ServeOptions, settings: PlatformSettings) -> int:
     try:
         await _Server(options, settings, cluster, admission, process).run()
     except (CannotListen, PkiUnusable, UnusableFile, _CannotStart) as error:
-        print(f"tenant-apiserver serve: {error}", file=sys.stderr)
+        problem = error.describe("--secure-port") if isinstance(error, CannotListen) else error
+        print(f"tenant-apiserver serve: {problem}", file=sys.stderr)
         return 1
     finally:
         await admission.close()

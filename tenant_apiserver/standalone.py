@@ -119,12 +119,19 @@ def standalone(options: StandaloneOptions) -> int:
     try:
         uvloop.run(_Server(options, settings).run())
     except CannotListen as error:
-        print(f"tenant-apiserver standalone: {error}", file=sys.stderr)
+        print(f"tenant-apiserver standalone: {error.describe('--secure-port')}", file=sys.stderr)
         return 1
     except (DatabaseUnusable, PkiUnusable, OSError) as error:
-        print(f"tenant-apiserver standalone: --data-dir={options.data_dir}: {error}", file=sys.stderr)
+        problem = _describe(error) if isinstance(error, OSError) else str(error)
+        print(f"tenant-apiserver standalone: --data-dir={options.data_dir}: {problem}", file=sys.stderr)
         return 1
     return 0
+
+
+def _describe(error: OSError) -> str:
+    """The message of the system, with the file, and what to do."""
+    why = error.strerror or str(error)
+    return f"{f'{error.filename}: ' if error.filename else ''}{why}; choose a directory that can be written"
 
 
 class _Server:
@@ -324,7 +331,7 @@ class _Server:
         try:
             await serve_page(server, "127.0.0.1", self._options.ui_port, self._print_hint)
         except CannotListen as error:
-            _logger.warning("there is no page: %s", error)
+            _logger.warning("there is no page: %s", error.describe("--ui-port"))
             self._print_hint()
 
     def _print_hint(self, page_url: str = "") -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import signal
 import socket
@@ -68,6 +69,14 @@ class ShutdownStages:
 
 class CannotListen(Exception):
     """The port is in use, or the machine does not have the address."""
+
+    def __init__(self, host: str, port: int, error: OSError) -> None:
+        super().__init__(f"cannot listen on {host} port {port}: {error.strerror or error}")
+        self._depends_on_port = error.errno in (errno.EADDRINUSE, errno.EACCES)
+
+    def describe(self, flag: str) -> str:
+        """The message, with the flag that names the port if another one may do."""
+        return f"{self}; choose another port with {flag}" if self._depends_on_port else str(self)
 
 
 class Listener:
@@ -139,7 +148,7 @@ async def listen(
         )
     except OSError as error:
         await runner.cleanup()
-        raise CannotListen(f"cannot listen on {host} port {port}: {error.strerror or error}") from error
+        raise CannotListen(host, port, error) from error
     except BaseException:
         await runner.cleanup()
         raise

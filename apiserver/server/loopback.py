@@ -117,16 +117,12 @@ def _socket(host: str, port: int) -> socket.socket:
     try:
         opened = socket.socket(_ADDRESSES[host])
     except OSError as error:
-        raise _cannot_listen(host, port, error) from error
+        raise CannotListen(host, port, error) from error
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind((host, port))
         opened.listen(_BACKLOG)
     except OSError as error:
         opened.close()
-        raise _cannot_listen(host, port, error) from error
+        raise CannotListen(host, port, error) from error
     return opened
-
-
-def _cannot_listen(host: str, port: int, error: OSError) -> CannotListen:
-    return CannotListen(f"cannot listen on {host} port {port}: {error.strerror or error}")

@@ -119,7 +119,7 @@ def kubeconfig(options: KubeconfigOptions) -> int:
     pki = LocalPki(options.data_dir / PKI)
     existing = options.data_dir / KUBECONFIG
     if not pki.exists() or not (options.server or existing.is_file()):
-        return _fail(f"{options.data_dir} is not the data directory of a standalone server")
+        return _fail(f"{options.data_dir} is not the data directory of a standalone server; name it with --data-dir")
     try:
         ca = pki.ca()
     except PkiUnusable as error:

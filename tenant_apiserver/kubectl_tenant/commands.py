@@ -103,6 +103,9 @@ def _ui(kubectl: Kubectl, arguments: argparse.Namespace) -> int:
     # imported late, because the other commands need no HTTP server
     from tenant_apiserver.ui.command import UiOptions, ui
 
+    # to users without tenants, the page says so
+    if arguments.namespace and (tenants := list_tenants(kubectl)):
+        check_namespace(tenants, arguments.namespace)
     options = UiOptions(
         address=arguments.address,
         port=arguments.port,

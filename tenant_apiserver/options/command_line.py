@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from apiserver.storage.event_history import HistoryLimits
 from registry.application.convert import ReleaseDefaults
 from tenant_apiserver import __version__
-from tenant_apiserver.options.flag import Flag, attribute_of, unrecognized, variable_of
+from tenant_apiserver.options.flag import Flag, attribute_of, no_command, unrecognized, variable_of
 from tenant_apiserver.options.flag_values import (
     CONTROLLERS,
     address,
@@ -302,16 +302,17 @@ def parse_command_line(arguments: Sequence[str], environment: Mapping[str, str])
     """Parses a command line. Exits with status 2 and one line on standard error if a value is invalid."""
     parser = _Parser(prog="tenant-apiserver", description="An aggregated API server for Tenants.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"tenant-apiserver {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser, required=True)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     for name, (summary, _, flags) in _COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
         if name == "render":
-            command.add_argument("what", choices=_RENDERABLE, help="objects to print")
+            command.add_argument("what", metavar="|".join(_RENDERABLE), choices=_RENDERABLE, help="objects to print")
         for flag in flags:
             _add(command, flag)
     namespace, unknown = parser.parse_known_args(arguments)
     parsed = vars(namespace)
-    name = parsed["command"]
+    if (name := parsed["command"]) is None:
+        _fail("tenant-apiserver", no_command(unknown, _COMMANDS))
     _, options, flags = _COMMANDS[name]
     prog = f"tenant-apiserver {name}"
     if unknown:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,12 @@ def unrecognized(arguments: Sequence[str], flags: Sequence[Flag]) -> str:
     names = [name for flag in flags for name in flag.names]
     nearest = difflib.get_close_matches(arguments[0].partition("=")[0], names, n=1)
     return f"{problem}; did you mean {nearest[0]}?" if nearest else problem
+
+
+def no_command(arguments: Sequence[str], commands: Iterable[str]) -> str:
+    """The problem with arguments of which none is a command."""
+    problem = f"{unrecognized(arguments, ())} and no command" if arguments else "a command is missing"
+    return f"{problem}; the commands are {', '.join(commands)}"
 
 
 def variable_of(name: str) -> str:

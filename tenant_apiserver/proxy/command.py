@@ -92,7 +92,8 @@ async def _proxy(options: ProxyOptions) -> int:
     try:
         await _ProxyServer(options, upstream, process).run()
     except (CannotListen, PkiUnusable, OSError, ValueError) as error:
-        print(f"tenant-apiserver proxy: {error}", file=sys.stderr)
+        problem = error.describe("--secure-port") if isinstance(error, CannotListen) else error
+        print(f"tenant-apiserver proxy: {problem}", file=sys.stderr)
         return 1
     finally:
         await upstream.close()

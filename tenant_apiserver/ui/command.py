@@ -46,7 +46,7 @@ def ui(kubectl: Sequence[str], options: UiOptions) -> int:
     try:
         return asyncio.run(_run_ui(kubectl, options))
     except (KubectlFailed, CannotListen) as error:
-        message = str(error)
+        message = error.describe("--port") if isinstance(error, CannotListen) else str(error)
         print(message if message.startswith("error:") else f"error: {message}", file=sys.stderr)
         return 1
 

@@ -122,6 +122,13 @@ def test_kubectl_says_what_is_wrong(cluster: E2eCluster, start: Start, tmp_path:
         refused = start(cluster.admin.kubeconfig, f"--port={port}")
         assert refused.wait(seconds=60) == 1
         assert f"error: cannot listen on 127.0.0.1 port {port}: " in refused.log()
+        assert "; choose another port with --port\n" in refused.log()
+
+
+def test_a_namespace_of_no_tenant_has_no_page(cluster: E2eCluster, start: Start, unique: str) -> None:
+    failed = start(cluster.admin.kubeconfig, "-n", f"no{unique}")
+    assert failed.wait(seconds=60) == 1
+    assert f"error: namespace no{unique} is of no tenant that you may see; kubectl tenant tree -A" in failed.log()
 
 
 def test_the_stand_alone_server_prints_a_url_of_the_page_of_its_administrator(own_embedded: EmbeddedCluster) -> None:

@@ -123,7 +123,5 @@ def test_a_directory_without_data_cannot_be_backed_up(own_embedded: EmbeddedClus
     done = back_up(own_embedded, tmp_path / "backup.db")
     own_embedded.data = data
     assert done.returncode == 1
-    assert (
-        done.stderr
-        == f"tenant-apiserver backup: {tmp_path / 'nothing'} is not the data directory of a standalone server\n"
-    )
+    problem = f"{tmp_path / 'nothing'} is not the data directory of a standalone server; name it with --data-dir"
+    assert done.stderr == f"tenant-apiserver backup: {problem}\n"

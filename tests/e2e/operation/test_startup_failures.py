@@ -139,6 +139,12 @@ def test_a_data_directory_that_cannot_be_created_is_reported(tmp_path: Path) -> 
     assert line.startswith("tenant-apiserver standalone: --data-dir=/sys/kernel/tenants: ")
 
 
+def test_a_data_directory_where_none_can_be_is_told_in_words(tmp_path: Path) -> None:
+    line = standalone(Path("/proc/tenants"), free_port(), tmp_path / "log")
+    why = "/proc/tenants: No such file or directory; choose a directory that can be written"
+    assert line == f"tenant-apiserver standalone: --data-dir=/proc/tenants: {why}"
+
+
 def test_a_data_directory_below_a_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert "Not a directory" in standalone(tmp_path / "file" / "data", free_port(), tmp_path / "log")
@@ -161,7 +167,9 @@ def test_a_second_process_on_the_same_data_is_rejected(tmp_path: Path) -> None:
 def test_a_port_in_use_is_reported(data: Path, tmp_path: Path, busy_port: int) -> None:
     kubeconfig = (data / "kubeconfig").read_text()
     line = standalone(data, busy_port, tmp_path / "log")
-    expected = f"cannot listen on 127.0.0.1 port {busy_port}: Address already in use"
+    expected = (
+        f"cannot listen on 127.0.0.1 port {busy_port}: Address already in use; choose another port with --secure-port"
+    )
     assert line == f"tenant-apiserver standalone: {expected}"
     assert (data / "kubeconfig").read_text() == kubeconfig
     flags = ["--cert-dir", str(tmp_path / "certificates"), "--bind-address=127.0.0.1", f"--secure-port={busy_port}"]

@@ -24,6 +24,16 @@ def test_a_directory_that_does_not_exist_is_reported_in_one_line(
     assert capsys.readouterr().err == f"tenant-apiserver kubeconfig: --output={missing}: No such file or directory\n"
 
 
+def test_another_directory_than_that_of_a_server_names_the_flag(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = parse_command_line(["kubeconfig", f"--data-dir={tmp_path}", "--user=bob"], {})
+    assert isinstance(options, KubeconfigOptions)
+    assert kubeconfig(options) == 1
+    problem = f"{tmp_path} is not the data directory of a standalone server; name it with --data-dir"
+    assert capsys.readouterr().err == f"tenant-apiserver kubeconfig: {problem}\n"
+
+
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """A data directory with a CA and a kubeconfig."""

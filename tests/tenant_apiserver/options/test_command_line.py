@@ -317,3 +317,28 @@ def test_the_version_is_printed_by_a_flag_too(capsys: pytest.CaptureFixture[str]
         parse_command_line(["--version"], {})
     assert exited.value.code == 0
     assert capsys.readouterr().out == f"tenant-apiserver {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        pytest.param(
+            [], "tenant-apiserver: a command is missing; the commands are serve, standalone, ", id="no command"
+        ),
+        pytest.param(
+            ["--secure-port=1"],
+            "tenant-apiserver: unrecognized arguments: --secure-port=1 and no command; the commands are serve, ",
+            id="a flag only",
+        ),
+        pytest.param(
+            ["render"],
+            "tenant-apiserver render: the following arguments are required: platform-routes\n",
+            id="nothing to render",
+        ),
+    ],
+)
+def test_what_is_missing_is_named(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse_command_line(arguments, {})
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith(told)
