@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from apiserver.meta.resource import Column, Resource
+from apiserver.meta.resource import Resource
 from registry.application.schema import decoding_schema, published_schema
 from registry.application.values import reject_internal_keys
 from registry.names import GROUP, KIND
 from registry.structural_schema import structural_schema
-from registry.tenant.table import tenant_cells
+from registry.tenant.table import TENANT_COLUMNS, tenant_cells
 
 
 class _Model(BaseModel):
@@ -157,15 +157,7 @@ def tenant_resource() -> Resource:
             "status": structural_schema(TenantStatus),
         },
         published={"spec": published_schema(TENANT_SPEC)},
-        columns=(
-            Column("Ready", description="Status of the condition Ready."),
-            Column("Namespace", description="The tenant's workload namespace."),
-            Column("Host", description="The effective domain."),
-            Column("Gateway", description="Workload namespace of the tenant whose Gateway serves this one."),
-            Column("Services", description="The effective services with the tenants that provide them.", priority=1),
-            Column("Version", description="Build of the last attempted chart release.", priority=1),
-            Column("Quota", description="The declared resource limits.", priority=1),
-        ),
+        columns=TENANT_COLUMNS,
         cells=tenant_cells,
         precheck=reject_internal_keys,
     )

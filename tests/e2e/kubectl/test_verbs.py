@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from registry.tenant.types import tenant_resource
 from tests.e2e.support.clusters.cluster import KUBECTL_PATIENCE, ROOT, E2eCluster
 from tests.e2e.support.clusters.processes import wait_until
 from tests.e2e.support.tenants import Tenants, manifest
@@ -40,7 +41,8 @@ def test_the_wide_table_has_services_version_and_quota(cluster: E2eCluster, tena
     name = tenants.create()["metadata"]["name"]
     header = cluster.kubectl("get", "tenants", name, IN_ROOT, "-o", "wide").stdout.splitlines()[0].split()
     assert header[:5] == ["NAME", "READY", "NAMESPACE", "HOST", "GATEWAY"]
-    assert header[5:] == ["AGE", "SERVICES", "VERSION", "QUOTA"]
+    assert header[5:9] == ["AGE", "SERVICES", "VERSION", "QUOTA"]
+    assert header[6:] == [column.name.upper() for column in tenant_resource().columns if column.priority]
 
 
 def test_all_namespaces(cluster: E2eCluster, tenants: Tenants) -> None:

@@ -5,6 +5,7 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel, Field
 
+from apiserver.meta.resource import Object
 from apiserver.schema.pruning_and_defaulting import apply_defaults, object_schema, prune, unknown_fields
 from registry.structural_schema import structural_schema
 from registry.tenant.types import TenantStatus, tenant_resource
@@ -18,6 +19,12 @@ def _nodes(schema: object) -> list[dict[str, object]]:
     if isinstance(schema, list):
         return [node for value in schema for node in _nodes(value)]
     return []
+
+
+def _row(obj: Object) -> dict[str, object]:
+    """The cells by the names of their columns."""
+    resource = tenant_resource()
+    return dict(zip((column.name for column in resource.columns), resource.cells(obj), strict=True))
 
 
 def test_the_schema_of_a_tenant_is_structural() -> None:
@@ -63,7 +70,6 @@ def test_quotas_are_int_or_string_and_conditions_a_map_by_type() -> None:
 
 
 def test_a_table_row_has_a_cell_for_each_column_with_the_effective_values() -> None:
-    resource = tenant_resource()
     shown = {
         "spec": {"host": "", "etcd": True, "resourceQuotas": {"memory": "8Gi", "cpu": 4}},
         "status": {
@@ -75,8 +81,7 @@ def test_a_table_row_has_a_cell_for_each_column_with_the_effective_values() -> N
             "conditions": [{"type": "Released", "status": "False"}, {"type": "Ready", "status": "True"}],
         },
     }
-    row = dict(zip((column.name for column in resource.columns), resource.cells(shown), strict=True))
-    assert row == {
+    assert _row(shown) == {
         "Ready": "True",
         "Namespace": "tenant-a",
         "Host": "a.example.org",
@@ -85,7 +90,12 @@ def test_a_table_row_has_a_cell_for_each_column_with_the_effective_values() -> N
         "Version": "abcdef",
         "Quota": "cpu=4,memory=8Gi",
     }
-    assert resource.cells({}) == ("Unknown", "", "", "", "", "", "")
+
+
+def test_the_cells_of_an_empty_object_are_empty() -> None:
+    row = _row({})
+    assert {name: cell for name, cell in row.items() if cell} == {"Ready": "Unknown"}
+    assert None not in row.values()
 
 
 @pytest.mark.parametrize(
@@ -97,13 +107,14 @@ def test_a_table_row_has_a_cell_for_each_column_with_the_effective_values() -> N
     ],
 )
 def test_a_table_shows_the_build_of_the_version(version: str, shown: str) -> None:
-    assert tenant_resource().cells({"status": {"version": version}})[5] == shown
+    assert _row({"status": {"version": version}})["Version"] == shown
 
 
 def test_a_table_shows_own_services_before_the_first_look_and_the_first_five_quotas() -> None:
     spec = {"etcd": True, "resourceQuotas": {f"r{number}": number for number in range(6)}}
-    row = tenant_resource().cells({"spec": spec, "status": {"namespace": "tenant-a"}})
-    assert row[4:] == ("etcd=tenant-a", "", "r0=0,r1=1,r2=2,r3=3,r4=4,...")
+    row = _row({"spec": spec, "status": {"namespace": "tenant-a"}})
+    assert (row["Services"], row["Version"]) == ("etcd=tenant-a", "")
+    assert row["Quota"] == "r0=0,r1=1,r2=2,r3=3,r4=4,..."
 
 
 def test_a_model_becomes_a_schema_without_references_and_nulls() -> None:
