@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from controller.tenant.readiness.parts import PROBLEMS as PROBLEMS_OF_TENANTS
 from registry.explain.reasons import CHOSEN, PROBLEMS, REASONS, condition_fact
 from registry.explain.rule import Rule
 from registry.explain.types import fact_object
@@ -79,6 +80,10 @@ def test_a_condition_that_reports_a_problem_is_false_as_a_fact() -> None:
     assert condition_fact(tenant, condition("Ready", "Unknown", "Progressing")).status == "Unknown"
     for reason in CHOSEN:
         assert condition_fact(tenant, condition("IsolationReady", "False", reason)).status == "True"
+
+
+def test_every_problem_that_ready_of_a_tenant_depends_on_is_one_here() -> None:
+    assert PROBLEMS_OF_TENANTS.keys() <= PROBLEMS
 
 
 def test_a_reason_of_another_controller_points_to_its_message() -> None:
