@@ -7,10 +7,9 @@ import json
 import os
 import platform
 from collections.abc import Sequence
-from pathlib import Path
 
 from benchmarks import figures, livez_probe
-from benchmarks.command_line import add_cluster_option, parse_integers, run
+from benchmarks.command_line import add_cluster_option, add_json_option, at_least, parse_sizes, run
 from benchmarks.convergence import converge
 from benchmarks.figures import Row
 from benchmarks.targets.by_name import TARGETS, running
@@ -58,16 +57,27 @@ def machine() -> dict[str, object]:
 async def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     add_cluster_option(parser, choices=TARGETS, default="embedded")
-    parser.add_argument("--tenants", type=parse_integers, default=[100, 1000, 10_000], metavar="N,…")
-    parser.add_argument("--watchers", type=int, default=1000)
+    parser.add_argument(
+        "--tenants",
+        type=parse_sizes,
+        default=[100, 1000, 10_000],
+        metavar="N,…",
+        help="the numbers of Tenants with which reads are measured, the smallest first; the rest is with the last",
+    )
+    parser.add_argument(
+        "--watchers", type=at_least(1), default=1000, metavar="N", help="clients that watch all Tenants at a time"
+    )
     parser.add_argument(
         "--converge",
-        type=int,
+        type=at_least(0),
         default=0,
+        metavar="N",
         help="measure only this: how long so many tenants created at once take to converge",
     )
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument(
+        "--runs", type=at_least(1), default=5, metavar="N", help="multiplies the number of calls of each workload"
+    )
+    add_json_option(parser)
     arguments = parser.parse_args()
     report = RowReport()
     async with running(arguments.cluster) as target:

@@ -81,7 +81,7 @@ async def _probe(connection: Connection) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.livez_probe")
-    parser.add_argument("url")
+    parser.add_argument("url", help="of the server")
     url = parser.parse_args().url
     assert urlsplit(url).scheme == "https"
     asyncio.run(_probe_forever(url))

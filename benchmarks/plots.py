@@ -155,14 +155,31 @@ def _point(x: int, values: Mapping[str, float]) -> Point:
     return Point(x, values["median"], values["low"], values["high"])
 
 
+def _parse_rows(text: str) -> Sequence[Row]:
+    """The rows of a file. Raises ArgumentTypeError."""
+    try:
+        rows = json.loads(Path(text).read_bytes())["rows"]
+        if not all(isinstance(row["workload"], str) for row in rows):
+            raise TypeError("a row without a name")
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        message = (
+            f"must be a file that --json of a benchmark has written, not {text!r}: {error or type(error).__name__}"
+        )
+        raise argparse.ArgumentTypeError(message) from error
+    found: Sequence[Row] = rows
+    return found
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.plots")
-    parser.add_argument("files", nargs="+", type=Path, help="written by --json of benchmarks and benchmarks.versus")
-    parser.add_argument("--to", type=Path, default=Path("build/plots"))
+    parser.add_argument("files", nargs="+", type=_parse_rows, metavar="FILE", help="written by --json of a benchmark")
+    parser.add_argument("--to", type=Path, default=Path("build/plots"), metavar="FOLDER", help="else build/plots")
     parsed = parser.parse_args(arguments)
-    rows = [row for file in parsed.files for row in json.loads(file.read_text())["rows"]]
-    parsed.to.mkdir(parents=True, exist_ok=True)
-    for chart in charts_of(rows):
+    try:
+        parsed.to.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"argument --to: must be a folder that can be written: {error}")
+    for chart in charts_of(row for rows in parsed.files for row in rows):
         target = parsed.to / f"{chart.name}.svg"
         target.write_bytes(svg_of(chart))
         print(target)

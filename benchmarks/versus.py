@@ -21,7 +21,16 @@ import yaml
 
 from benchmarks import measurements
 from benchmarks.__main__ import machine
-from benchmarks.command_line import add_cluster_option, parse_integers, run
+from benchmarks.command_line import (
+    add_cluster_option,
+    add_json_option,
+    at_least,
+    parse_integers,
+    parse_seconds,
+    parse_sizes,
+    parse_source,
+    run,
+)
 from benchmarks.fanout import FanOut
 from benchmarks.figures import Row
 from benchmarks.measurements import Measurement
@@ -149,8 +158,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--sides", type=parse_names, help=f"of {DIRECT},{AGGREGATED},{CUSTOM}; on the embedded cluster {DIRECT}"
     )
-    parser.add_argument("--sizes", type=parse_integers, default=[100, 1000, 10_000], help="objects, ascending")
-    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--sizes", type=parse_sizes, default=[100, 1000, 10_000], help="objects, the smallest first")
+    parser.add_argument("--turns", type=at_least(1), default=5, help="measurements of each side")
     parser.add_argument(
         "--unreconciled", action="store_true", help="without our controllers: many objects are created much faster"
     )
@@ -160,29 +169,33 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         default=[name for name in _WORKLOADS if name != _COLD],
         help=f"of {','.join(_WORKLOADS)}; {_COLD} is left out unless it is named",
     )
-    parser.add_argument("--watchers", type=parse_integers, default=[1, 100, 1000])
+    parser.add_argument(
+        "--watchers", type=parse_integers, default=[1, 100, 1000], help="clients that watch all objects"
+    )
     parser.add_argument("--writers", type=parse_integers, default=list(_WRITERS), help="clients that write at a time")
     parser.add_argument("--rates", type=parse_integers, default=[10, 100], help="changes a second")
-    parser.add_argument("--window", type=float, default=1.0, help="seconds for which each rate is sustained")
+    parser.add_argument("--window", type=parse_seconds, default=1.0, help="seconds for which each rate is sustained")
     parser.add_argument("--against", metavar="URL", help="another server, with the resource of --resource")
-    parser.add_argument("--kubeconfig", type=Path, help="credentials for it")
+    parser.add_argument("--kubeconfig", type=parse_source, help="credentials for it")
     parser.add_argument("--resource", type=ResourceName.parse, help="group/version/plural")
-    parser.add_argument("--namespace", default=NAMESPACE)
+    parser.add_argument("--namespace", default=NAMESPACE, help="of the objects of --resource")
     parser.add_argument("--pids", type=parse_integers, default=[], help="its processes, if they run on this machine")
-    parser.add_argument("--cozystack-api", metavar="PROGRAM", type=Path, help="Cozystack's own server, on our cluster")
+    parser.add_argument(
+        "--cozystack-api", metavar="PROGRAM", type=parse_source, help="Cozystack's own server, on our cluster"
+    )
     parser.add_argument(
         "--watch-cache",
         action="store_true",
         help="kube-apiserver has its watch cache beside cozystack-api, too: needs etcd 3.5.13 or later",
     )
-    parser.add_argument("--definition", type=Path, help="the file with its ApplicationDefinition of Tenants")
+    parser.add_argument("--definition", type=parse_source, help="the file with its ApplicationDefinition of Tenants")
     parser.add_argument(
         "--applications",
         metavar="FILE",
-        type=Path,
+        type=parse_source,
         help="compare objects of this ApplicationDefinition instead of Tenants",
     )
-    parser.add_argument("--json", type=Path)
+    add_json_option(parser)
     parsed = parser.parse_args(arguments)
     if parsed.against and not (parsed.kubeconfig and parsed.resource):
         parser.error("--against needs --kubeconfig and --resource")
@@ -192,8 +205,11 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         parser.error(f"--applications needs --sides without {CUSTOM}, which are those of Tenants")
     if unknown := set(parsed.only) - set(_WORKLOADS):
         parser.error(f"--only: {', '.join(sorted(unknown))}")
+    sides = [DIRECT, AGGREGATED, CUSTOM] if parsed.cluster == "kube" else [DIRECT]
+    if unknown := set(parsed.sides or ()) - set(sides):
+        parser.error(f"--sides must be of {','.join(sides)}, not {', '.join(sorted(unknown))}")
     if parsed.sides is None:
-        parsed.sides = [DIRECT, AGGREGATED, CUSTOM] if parsed.cluster == "kube" else [DIRECT]
+        parsed.sides = sides
     return parsed
 
 

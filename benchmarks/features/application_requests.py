@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks import load
 from benchmarks.client import Connection
-from benchmarks.command_line import run
+from benchmarks.command_line import at_least, run
 from benchmarks.features.applications import definition, releases, report
 from benchmarks.objects import Object
 from benchmarks.targets.sides import MERGE_PATCH
@@ -24,6 +24,7 @@ _NAMESPACES = 100
 _SEEDERS = 16
 _TURNS = 200
 _WATCHERS = 100
+_PAGE = 500
 _SETTLED_SECONDS = 10.0
 _DEFINITIONS = "/apis/cozystack.io/v1alpha1/applicationdefinitions"
 _GROUP_VERSION = "/apis/apps.cozystack.io/v1alpha1"
@@ -66,14 +67,14 @@ async def _measure_requests(target: StandaloneTarget, size: int) -> None:
         await connection.call("GET", one)
 
     async def page(connection: Connection, number: int) -> None:
-        await connection.call("GET", f"{collection}?limit=500")
+        await connection.call("GET", f"{collection}?limit={_PAGE}")
 
     async def change(connection: Connection, number: int) -> None:
         patch = {"metadata": {"labels": {"turn": str(number)}}}
         await connection.call("PATCH", one, patch, content_type=MERGE_PATCH)
 
     report("processor time of a GET", await _cost(target, get), "ms")
-    report(f"processor time of a LIST of 500 of {size}", await _cost(target, page), "ms")
+    report(f"processor time of a LIST of {_PAGE} of {size}", await _cost(target, page), "ms")
     alone = await _cost(target, change)
     watchers = WatcherGroup(target.admin, collection, _WATCHERS)
     await watchers.open()
@@ -93,7 +94,9 @@ async def _cost(target: StandaloneTarget, call: load.Call) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--applications", type=int, default=40_000)
+    parser.add_argument(
+        "--applications", type=at_least(_KINDS), default=40_000, metavar="N", help=f"applications of {_KINDS} kinds"
+    )
     run(measure(parser.parse_args().applications))
 
 

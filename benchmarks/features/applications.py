@@ -20,7 +20,7 @@ from apiserver.meta.resource import Key
 from apiserver.request.options import ListOptions
 from apiserver.storage.visibility import VisibilitySource
 from apiserver.storage.watch_cache import WatchCache
-from benchmarks.command_line import run
+from benchmarks.command_line import at_least, run
 from benchmarks.objects import Object, release, release_status
 from registry.application.convert import ReleaseDefaults, to_new_release
 from registry.application.definition import parse_definition
@@ -35,6 +35,7 @@ from tenant_apiserver.wiring.releases import APPLICATIONS, TENANTS, concerned
 
 _KINDS = 4
 _NAMESPACES = 100
+_GETS = 1000
 _CREATED = "2026-01-02T03:04:05Z"
 _SPEC = {
     "replicas": 3,
@@ -179,7 +180,7 @@ async def _measure_reads(cache: WatchCache) -> None:
         page = await cache.list("tenant-n000", options)
         b",".join(each.json for each in page.items)
 
-    keys = [each.key for each in cache][:1000]
+    keys = [each.key for each in cache][:_GETS]
 
     async def gets() -> None:
         for key in keys:
@@ -192,8 +193,14 @@ async def _measure_reads(cache: WatchCache) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tenants", type=int, default=10_000)
-    parser.add_argument("--applications", type=int, default=40_000)
+    parser.add_argument("--tenants", type=at_least(1), default=10_000, metavar="N", help="Tenants in the cache")
+    parser.add_argument(
+        "--applications",
+        type=at_least(_KINDS),
+        default=40_000,
+        metavar="N",
+        help=f"applications in the caches, of {_KINDS} kinds",
+    )
     options = parser.parse_args()
     run(measure(options.tenants, options.applications))
 

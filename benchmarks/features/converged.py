@@ -27,7 +27,7 @@ from benchmarks import figures, load, mixed_load, objects
 from benchmarks.__main__ import RowReport, machine
 from benchmarks.check import Counting
 from benchmarks.client import Connection
-from benchmarks.command_line import parse_integers, run
+from benchmarks.command_line import add_json_option, at_least, parse_sizes, run
 from benchmarks.copies import TenantCopies
 from benchmarks.figures import Row
 from benchmarks.kinds import TENANT
@@ -254,14 +254,16 @@ async def _measure(
 async def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.features.converged")
     parser.add_argument(
-        "--tenants", type=parse_integers, default=[1000, 10_000, 50_000], metavar="N,…", help=f"multiples of {_SEEDED}"
+        "--tenants", type=parse_sizes, default=[1000, 10_000, 50_000], metavar="N,…", help=f"multiples of {_SEEDED}"
     )
-    parser.add_argument("--creates", type=int, default=_CREATES, metavar="N", help="in each of five turns")
-    parser.add_argument("--mixed", type=int, default=0, metavar="SECONDS")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--creates", type=at_least(1), default=_CREATES, metavar="N", help="in each of five turns")
+    parser.add_argument(
+        "--mixed", type=at_least(0), default=0, metavar="SECONDS", help="measure a mixed load for so long, too"
+    )
+    add_json_option(parser)
     arguments = parser.parse_args()
     sizes = arguments.tenants
-    if sizes != sorted(set(sizes)) or any(size <= 0 or size % _SEEDED for size in sizes):
+    if any(size % _SEEDED for size in sizes):
         parser.error(f"--tenants must be multiples of {_SEEDED}, the smallest first")
     report = RowReport()
     with tempfile.TemporaryDirectory() as scratch:

@@ -12,11 +12,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from benchmarks import figures, load
 from benchmarks.client import Connection, Endpoint
-from benchmarks.command_line import add_cluster_option, run
+from benchmarks.command_line import add_cluster_option, add_json_option, at_least, run
 from benchmarks.features.gateways import apex, make_owner, owner_namespace
 from benchmarks.figures import Row
 from benchmarks.objects import Object
@@ -210,11 +209,17 @@ class DelegationBenchmark:
 async def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.features.delegations")
     add_cluster_option(parser, choices=TARGETS, default="embedded")
-    parser.add_argument("--vertices", type=int, default=10000)
-    parser.add_argument("--roots", type=int, default=1000)
-    parser.add_argument("--gateways", type=int, default=50)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument(
+        "--vertices", type=at_least(_TIMES), default=10000, metavar="N", help="routes that are delegated to"
+    )
+    parser.add_argument("--roots", type=at_least(1), default=1000, metavar="N", help="routes that delegate")
+    parser.add_argument("--gateways", type=at_least(1), default=50, metavar="N", help="TenantGateways of the roots")
+    add_json_option(parser)
     arguments = parser.parse_args()
+    if arguments.roots % arguments.gateways or arguments.vertices % arguments.roots:
+        parser.error("--vertices must be a multiple of --roots, and --roots one of --gateways")
+    if arguments.vertices % (_IN_NAMESPACE * arguments.gateways):
+        parser.error(f"--vertices must be a multiple of {_IN_NAMESPACE} for each of --gateways")
     trees = Trees(arguments.vertices, arguments.roots, arguments.gateways)
     async with running(arguments.cluster) as target:
         print(target.title, flush=True)

@@ -13,11 +13,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from benchmarks import figures, load
 from benchmarks.client import Connection, Endpoint
-from benchmarks.command_line import add_cluster_option, run
+from benchmarks.command_line import add_cluster_option, add_json_option, at_least, run
 from benchmarks.figures import Row
 from benchmarks.objects import Object
 from benchmarks.targets.by_name import TARGETS, running
@@ -270,11 +269,13 @@ class GatewayBenchmark:
 async def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.features.gateways")
     add_cluster_option(parser, choices=TARGETS, default="embedded")
-    parser.add_argument("--routes", type=int, default=10000)
-    parser.add_argument("--namespaces", type=int, default=500)
-    parser.add_argument("--gateways", type=int, default=50)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--routes", type=at_least(1), default=10000, metavar="N", help="HTTPRoutes of all namespaces")
+    parser.add_argument("--namespaces", type=at_least(1), default=500, metavar="N", help="namespaces of the routes")
+    parser.add_argument("--gateways", type=at_least(1), default=50, metavar="N", help="TenantGateways")
+    add_json_option(parser)
     arguments = parser.parse_args()
+    if arguments.namespaces % arguments.gateways or arguments.routes % arguments.namespaces:
+        parser.error("--routes must be a multiple of --namespaces, and --namespaces one of --gateways")
     layout = Layout(arguments.routes, arguments.namespaces, arguments.gateways)
     async with running(arguments.cluster) as target:
         print(target.title, flush=True)

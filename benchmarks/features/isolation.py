@@ -13,11 +13,10 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 from benchmarks import figures, load, objects
 from benchmarks.client import Connection, Endpoint
-from benchmarks.command_line import add_cluster_option, run
+from benchmarks.command_line import add_cluster_option, add_json_option, at_least, run
 from benchmarks.figures import Row
 from benchmarks.objects import COLLECTION, Object
 from benchmarks.targets.by_name import TARGETS, running
@@ -169,8 +168,8 @@ def _copies(template: Sequence[tuple[str, str, Object]], namespace: str) -> Iter
 async def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.features.isolation")
     add_cluster_option(parser, choices=TARGETS, default="embedded")
-    parser.add_argument("--tenants", type=int, default=1000)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--tenants", type=at_least(1), default=1000, metavar="N", help="Tenants created at once")
+    add_json_option(parser)
     arguments = parser.parse_args()
     async with running(arguments.cluster, settings=_SETTINGS) as target:
         print(target.title, flush=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from apiserver.meta.resource import Object
 from benchmarks import figures, load
 from benchmarks.client import Connection, Endpoint, UnexpectedStatus
-from benchmarks.command_line import run
+from benchmarks.command_line import at_least, run
 from benchmarks.figures import Row
 from benchmarks.targets.kube import KubeTarget
 from benchmarks.targets.target import RBAC
@@ -86,7 +86,9 @@ class RoleBindings:
 
 async def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.features.role_bindings")
-    parser.add_argument("--bindings", type=int, default=10_000)
+    parser.add_argument(
+        "--bindings", type=at_least(1), default=10_000, metavar="N", help="RoleBindings in the namespace"
+    )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         async with KubeTarget.running(Path(scratch), controllers="none") as target:

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from benchmarks.check import SETTINGS, Counting
-from benchmarks.command_line import parse_integers, run
+from benchmarks.command_line import parse_sizes, run
 from benchmarks.progress import Progress
 from benchmarks.targets.counted import CountedTarget
 
@@ -18,7 +19,7 @@ _GET, _EVENT, _CREATE = "calls: GET", "calls: event to a watcher", "calls: creat
 _COUNTED = (_GET, _EVENT, _CREATE)
 
 
-async def measure(sizes: list[int]) -> None:
+async def measure(sizes: Sequence[int]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         async with CountedTarget.running(Path(directory), settings=SETTINGS) as target:
             assert isinstance(target, CountedTarget)
@@ -46,7 +47,13 @@ async def _calls_of_creates(target: CountedTarget, counting: Counting, prefix: s
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tenants", type=parse_integers, default=[100, 1000, 10_000], metavar="N,…")
+    parser.add_argument(
+        "--tenants",
+        type=parse_sizes,
+        default=[100, 1000, 10_000],
+        metavar="N,…",
+        help="the numbers of Tenants, the smallest first",
+    )
     run(measure(parser.parse_args().tenants))
 
 

@@ -14,7 +14,7 @@ import orjson
 
 from benchmarks import figures, load, objects
 from benchmarks.client import Connection
-from benchmarks.command_line import add_cluster_option, run
+from benchmarks.command_line import add_cluster_option, at_least, run
 from benchmarks.figures import Row
 from benchmarks.targets.by_name import TARGETS, running
 from benchmarks.targets.cluster_traffic import wait_until_quiet
@@ -126,9 +126,23 @@ def _is_added(frame: objects.Object) -> bool:
 async def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.features.visibility")
     add_cluster_option(parser, choices=TARGETS, default="embedded")
-    parser.add_argument("--namespaces", type=int, default=1000)
-    parser.add_argument("--bindings", type=int, default=40_000)
-    parser.add_argument("--watchers", type=int, default=1000)
+    parser.add_argument(
+        "--namespaces",
+        type=at_least(_GRANTS + 1),
+        default=1000,
+        metavar="N",
+        help=f"namespaces, each with {_VISIBLE} Tenants: 100 are {100 * _VISIBLE:,} Tenants",
+    )
+    parser.add_argument(
+        "--bindings",
+        type=at_least(0),
+        default=40_000,
+        metavar="N",
+        help="RoleBindings of other users, the same number in each namespace: a rest is left out",
+    )
+    parser.add_argument(
+        "--watchers", type=at_least(1), default=1000, metavar="N", help="watches of the user in all namespaces"
+    )
     arguments = parser.parse_args()
     async with running(arguments.cluster) as target:
         bench = Visibility(target, namespaces=arguments.namespaces, bindings=arguments.bindings)

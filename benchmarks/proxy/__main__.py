@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import figures
-from benchmarks.command_line import run
+from benchmarks.command_line import add_json_option, at_least, run
 from benchmarks.figures import Row
 from benchmarks.proxy import namespaces
 from benchmarks.proxy.forwarded import forwarded
@@ -45,12 +45,24 @@ async def measure(directory: Path, arguments: argparse.Namespace) -> list[Row]:
 
 async def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.proxy")
-    parser.add_argument("--namespaces", type=int, default=10_000)
-    parser.add_argument("--watchers", type=int, default=1000)
-    parser.add_argument("--mebibytes", type=int, default=1024)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--only", nargs="+", choices=_WORKLOADS, default=_WORKLOADS)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument(
+        "--namespaces",
+        type=at_least(namespaces.OF_EACH),
+        default=10_000,
+        metavar="N",
+        help=f"namespaces of tenants, {namespaces.OF_EACH} for each user",
+    )
+    parser.add_argument(
+        "--watchers", type=at_least(1), default=1000, metavar="N", help="watches of namespaces by one user"
+    )
+    parser.add_argument(
+        "--mebibytes", type=at_least(1), default=1024, metavar="N", help="sent over the upgraded connection in each run"
+    )
+    parser.add_argument("--runs", type=at_least(1), default=5, metavar="N", help="turns, of which the median counts")
+    parser.add_argument(
+        "--only", nargs="+", choices=_WORKLOADS, default=_WORKLOADS, help="measure these alone; else all"
+    )
+    add_json_option(parser)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         rows = await measure(Path(scratch), arguments)

@@ -18,7 +18,7 @@ from benchmarks.targets.kube import KubeTarget
 from benchmarks.targets.processes import wait_until
 from benchmarks.targets.target import RBAC
 
-_OF_EACH = 10
+OF_EACH = 10
 _ROLE = "bench-sees-tenants"
 _NAMESPACES = "/api/v1/namespaces"
 _FORMS = {"JSON": "", "Table": "Accept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n"}
@@ -41,7 +41,7 @@ async def _create(connection: Connection, number: int) -> None:
     labels = {f"tenant.cozystack.io/{name}": "", "tenant.cozystack.io/tenant-root": ""}
     await connection.call("POST", _NAMESPACES, {"metadata": {"name": name, "labels": labels}})
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": _ROLE}
-    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": _user(number // _OF_EACH)}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": _user(number // OF_EACH)}
     binding = {"metadata": {"name": "bench"}, "roleRef": reference, "subjects": [subject]}
     await connection.call("POST", f"{RBAC}/namespaces/{name}/rolebindings", binding)
 
@@ -52,10 +52,10 @@ def _user(number: int) -> str:
 
 async def lists(proxy: RunningProxy, count: int, *, runs: int, times: int) -> Sequence[Row]:
     """LIST of a user's ten namespaces among `count`, as kubectl requests it, and as JSON."""
-    endpoint = proxy.endpoint_of(_user(count // _OF_EACH - 1))
+    endpoint = proxy.endpoint_of(_user(count // OF_EACH - 1))
 
     async def sees_all() -> bool:
-        return len((await endpoint.call("GET", _NAMESPACES))["items"]) == _OF_EACH
+        return len((await endpoint.call("GET", _NAMESPACES))["items"]) == OF_EACH
 
     await wait_until("the namespaces are listed", sees_all, seconds=_SEEDED_SECONDS, child=proxy.process)
     rows = []

@@ -9,7 +9,16 @@ import pytest
 from benchmarks.targets.external_server import ResourceName
 from benchmarks.versus import parse
 
-ELSEWHERE = ["--against", "https://other.example", "--kubeconfig", "other", "--resource", "example.org/v1/things"]
+# a file that can be read: parsing does not look into it
+KUBECONFIG = Path(__file__)
+ELSEWHERE = [
+    "--against",
+    "https://other.example",
+    "--kubeconfig",
+    str(KUBECONFIG),
+    "--resource",
+    "example.org/v1/things",
+]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +69,7 @@ def test_an_invalid_command_line_is_rejected(arguments: list[str], capsys: pytes
 
 def test_a_complete_command_line_is_parsed() -> None:
     parsed = parse([*ELSEWHERE, "--sizes", "10,20", "--only", "list", "--pids", "7,8", "--writers", "1,8"])
-    assert (parsed.against, parsed.kubeconfig) == ("https://other.example", Path("other"))
+    assert (parsed.against, parsed.kubeconfig) == ("https://other.example", KUBECONFIG)
     assert parsed.resource == ResourceName("example.org", "v1", "things")
     assert (parsed.sizes, parsed.only, parsed.pids) == ([10, 20], ["list"], [7, 8])
     assert parsed.writers == [1, 8]

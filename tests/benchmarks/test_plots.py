@@ -123,3 +123,35 @@ def test_the_program_writes_a_file_for_each_chart(tmp_path: Path, capsys: pytest
     main([str(one), str(other), "--to", str(tmp_path / "plots")])
     assert sorted(each.name for each in (tmp_path / "plots").iterdir()) == ["lists.svg", "memory.svg"]
     assert "lists.svg" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param("no JSON", id="no JSON"),
+        pytest.param("{}", id="no rows"),
+        pytest.param("[]", id="a list"),
+        pytest.param('{"rows": [{}]}', id="a row without a name"),
+        pytest.param('{"rows": 1}', id="a number of rows"),
+    ],
+)
+def test_a_file_that_no_benchmark_has_written_is_an_error_of_usage(
+    content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "rows.json"
+    file.write_text(content)
+    with pytest.raises(SystemExit) as stop:
+        main([str(file), "--to", str(tmp_path / "plots")])
+    assert stop.value.code == 2
+    assert "must be a file that --json of a benchmark has written" in capsys.readouterr().err
+    assert not (tmp_path / "plots").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_of_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "rows.json"
+    file.write_text('{"rows": []}')
+    with pytest.raises(SystemExit) as stop:
+        main([str(file), "--to", str(file / "plots")])
+    assert stop.value.code == 2
+    assert "--to" in capsys.readouterr().err
