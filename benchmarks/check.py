@@ -29,6 +29,8 @@ _TENANTS = 60
 _MORE = 40
 # The least of the turns counts, because timers happen in some: a turn is short, so that one of them is without any.
 _TURNS = 15
+READ = 7
+"""The number of the Tenant that a GET reads."""
 _READS = 20
 _FEW_WATCHERS = 20
 _WATCHERS = 100
@@ -83,7 +85,7 @@ class Counting:
         await self._count_calls({f"LIST of {_TENANTS}": COLLECTION, "LIST, limit=1": f"{COLLECTION}?limit=1"})
 
     async def count_gets(self) -> None:
-        await self._count_calls({"GET": f"{COLLECTION}/{objects.name('b', 7)}"})
+        await self._count_calls({"GET": f"{COLLECTION}/{objects.name('b', READ)}"})
 
     async def _count_calls(self, reads: Mapping[str, str]) -> None:
         """Of requests of these paths, by title."""

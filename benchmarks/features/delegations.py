@@ -35,6 +35,7 @@ _HOSTNAMES = 40
 _TIMES = 50
 # Vertices in one namespace of a tenant.
 _IN_NAMESPACE = 20
+_RULES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +219,8 @@ async def main() -> None:
     arguments = parser.parse_args()
     if arguments.roots % arguments.gateways or arguments.vertices % arguments.roots:
         parser.error("--vertices must be a multiple of --roots, and --roots one of --gateways")
+    if arguments.vertices > _RULES * arguments.roots:
+        parser.error(f"--vertices must be at most {_RULES} for each of --roots: a route has no more rules")
     if arguments.vertices % (_IN_NAMESPACE * arguments.gateways):
         parser.error(f"--vertices must be a multiple of {_IN_NAMESPACE} for each of --gateways")
     trees = Trees(arguments.vertices, arguments.roots, arguments.gateways)

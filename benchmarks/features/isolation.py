@@ -157,6 +157,9 @@ async def _contents(cluster: Endpoint, namespace: str) -> AsyncIterator[tuple[st
         document = await cluster.call("GET", f"{path}/namespaces/{namespace}/{plural}")
         for each in document["items"]:
             metadata = {key: each["metadata"][key] for key in ("name", "labels") if key in each["metadata"]}
+            if (plural, metadata["name"]) == ("serviceaccounts", "default"):
+                # the cluster's own, which it creates in each Namespace
+                continue
             yield path, plural, {**each, "metadata": metadata}
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.check import SETTINGS, Counting
+from benchmarks.check import READ, SETTINGS, Counting
 from benchmarks.command_line import parse_sizes, run
 from benchmarks.progress import Progress
 from benchmarks.targets.counted import CountedTarget
@@ -54,7 +54,10 @@ def main() -> None:
         metavar="N,…",
         help="the numbers of Tenants, the smallest first",
     )
-    run(measure(parser.parse_args().tenants))
+    sizes = parser.parse_args().tenants
+    if sizes[0] <= READ:
+        parser.error(f"--tenants must be at least {READ + 1}")
+    run(measure(sizes))
 
 
 if __name__ == "__main__":

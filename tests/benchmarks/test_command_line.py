@@ -129,6 +129,10 @@ def test_every_option_of_a_program_says_what_it_is(program: str, monkeypatch: py
         pytest.param("", "--json /nonsuch/x.json", "folder that exists", id="no folder"),
         pytest.param("", "--json /", "a file", id="a folder as file"),
         pytest.param(".features.sizes", "--tenants 0", "at least 1", id="sizes"),
+        pytest.param(".features.sizes", "--tenants 7,9", "at least 8", id="too few to read"),
+        pytest.param(
+            ".features.delegations", "--vertices 60 --roots 1 --gateways 1", "at most 16", id="rules of a root"
+        ),
         pytest.param(".features.visibility", "--namespaces 5", "at least 11", id="visibility"),
         pytest.param(".features.applications", "--applications 0", "at least 4", id="applications"),
         pytest.param(".features.application_requests", "--applications 3", "at least 4", id="application requests"),
@@ -136,7 +140,7 @@ def test_every_option_of_a_program_says_what_it_is(program: str, monkeypatch: py
         pytest.param(".features.isolation", "--tenants -1", "at least 1", id="isolation"),
         pytest.param(".features.gateways", "--routes 10 --namespaces 3 --gateways 1", "a multiple", id="gateways"),
         pytest.param(".features.delegations", "--vertices 60 --roots 7 --gateways 1", "a multiple", id="roots"),
-        pytest.param(".features.delegations", "--vertices 70 --roots 1 --gateways 1", "multiple of 20", id="vertices"),
+        pytest.param(".features.delegations", "--vertices 70 --roots 7 --gateways 1", "multiple of 20", id="vertices"),
         pytest.param(".features.converged", "--tenants 1", "multiples of", id="converged"),
         pytest.param(".proxy", "--namespaces 9", "at least 10", id="proxy"),
         pytest.param(".versus", "--window 0", "above 0", id="no time"),
