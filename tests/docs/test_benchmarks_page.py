@@ -95,7 +95,7 @@ class _Columns:
                 yield from self._of(value, function)
 
     def _of_keywords(self, function: Function) -> Iterator[str]:
-        """What calls of the function pass beyond its own parameters."""
+        """The names that calls of the function pass beyond its own parameters."""
         own = {each.arg for each in (*function.args.args, *function.args.kwonlyargs)}
         for node in ast.walk(self._tree):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == function.name:
@@ -112,7 +112,7 @@ def _is_row(value: ast.expr) -> bool:
 
 
 def _values_of(name: str, function: Function) -> Iterator[ast.expr | str]:
-    """What is assigned to a variable, and the constant keys that it gets."""
+    """The values that are assigned to a variable, and the constant keys that it gets."""
     for node in ast.walk(function):
         match node:
             case ast.Assign(targets=[ast.Name(id=target)], value=value) if target == name:
