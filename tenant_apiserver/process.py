@@ -119,6 +119,7 @@ def build_application(
             bytes_in_flight=process.bytes_in_flight,
             connection=connection_of,
             impersonation=impersonation,
+            is_draining=process.stages.is_draining,
             audit=audit,
             read_only=read_only,
             cors_allowed_origins=cors_allowed_origins,

@@ -61,6 +61,10 @@ class ShutdownStages:
     grace: float = 8.0
     """Seconds that requests in progress have to finish after `shutdown`."""
 
+    def is_draining(self) -> bool:
+        """True once clients are to come to another replica; a process without a delay has none."""
+        return self.draining.is_set() and self.delay > 0
+
     def readyz_check(self) -> None:
         """The health check `shutdown` of readyz."""
         if self.draining.is_set():
@@ -182,7 +186,8 @@ async def serve_until_stopped(listener: Listener, stages: ShutdownStages, *, sto
         await stop.wait()
         _LOG.info("shutting down")
         stages.draining.set()
-        listener.drain()
+        if stages.is_draining():
+            listener.drain()
         await asyncio.sleep(stages.delay)
     finally:
         stages.draining.set()

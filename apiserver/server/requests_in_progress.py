@@ -24,7 +24,7 @@ class RequestsInProgress:
 
     async def __call__(self, http: web.BaseRequest) -> web.StreamResponse:
         if self._ending.is_set():
-            return _close_connection_after(await self._handler(http))
+            return self._last_of_connection(await self._handler(http))
         self._begun += 1
         try:
             response = await self._handler(http)
@@ -32,7 +32,7 @@ class RequestsInProgress:
             self._begun -= 1
             if not self._begun and self._ending.is_set():
                 self._none_left.set()
-        return _close_connection_after(response) if self._draining else response
+        return self._last_of_connection(response) if self._draining or self._ending.is_set() else response
 
     def drain(self) -> None:
         """Close each connection after its next response: a proxy that reuses connections would otherwise lose a request
@@ -41,15 +41,14 @@ class RequestsInProgress:
 
     async def wait_finished(self, *, within: float) -> None:
         """Wait at most `within` seconds for the requests that are in progress now. Later requests are still served."""
-        self.drain()
         self._ending.set()
         if self._begun:
             with suppress(TimeoutError):
                 async with asyncio.timeout(within):
                     await self._none_left.wait()
 
-
-def _close_connection_after(response: web.StreamResponse) -> web.StreamResponse:
-    if not response.prepared:
-        response.force_close()
-    return response
+    def _last_of_connection(self, response: web.StreamResponse) -> web.StreamResponse:
+        # the head of a watch did not say so; on the same connection, its client would come back to this process
+        if not response.prepared or (self._draining and self._ending.is_set()):
+            response.force_close()
+        return response

@@ -16,6 +16,7 @@ from apiserver.endpoints.filters.authentication import Authentication, RequestAu
 from apiserver.endpoints.filters.error_response import ErrorResponses
 from apiserver.endpoints.filters.impersonation import Impersonation
 from apiserver.endpoints.filters.max_in_flight import MaxInFlight
+from apiserver.endpoints.filters.refuse_watches import RefuseNewWatches
 from apiserver.endpoints.filters.request_deadline import RequestDeadline
 from apiserver.endpoints.filters.request_metrics import RequestMetrics
 from apiserver.endpoints.filters.response_headers import ResponseHeaders
@@ -31,7 +32,6 @@ from tenant_apiserver.proxy.identity import RefusePrivileged
 from tenant_apiserver.proxy.impersonation_refusal import ImpersonationRefusals
 from tenant_apiserver.proxy.known_resources import KnownResources
 from tenant_apiserver.proxy.own_paths import OwnPaths
-from tenant_apiserver.proxy.shutdown import RefuseNewWatches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ def proxy_application(parts: ProxyParts, options: ProxyOptions) -> web.Applicati
         ResponseHeaders(),
         ErrorResponses(),
         RequestDeadline(),
-        RefuseNewWatches(stages.draining),
+        RefuseNewWatches(stages.is_draining),
         authentication,
         *([audit] if audit is not None else []),
         OwnPaths(parts.process, parts.authorizer),

@@ -48,6 +48,7 @@ def test_filters_are_built_in_the_order_of_kube_apiserver() -> None:
         bytes_in_flight=BytesInFlight(),
         connection=FakeConnection(),
         impersonation=True,
+        is_draining=lambda: False,
         audit=sink,
     )
     assert [type(each).__name__ for each in build_filters(config)] == [
@@ -56,6 +57,7 @@ def test_filters_are_built_in_the_order_of_kube_apiserver() -> None:
         "ResponseHeaders",
         "ErrorResponses",
         "RequestDeadline",
+        "RefuseNewWatches",
         "Authentication",
         "Audit",
         "Impersonation",

@@ -18,6 +18,7 @@ from apiserver.endpoints.filters.error_response import ErrorResponses
 from apiserver.endpoints.filters.impersonation import Impersonation, RejectImpersonation
 from apiserver.endpoints.filters.max_in_flight import Connection, MaxInFlight
 from apiserver.endpoints.filters.read_only import ReadOnly
+from apiserver.endpoints.filters.refuse_watches import RefuseNewWatches
 from apiserver.endpoints.filters.request_deadline import RequestDeadline
 from apiserver.endpoints.filters.request_metrics import RequestMetrics
 from apiserver.endpoints.filters.response_headers import ResponseHeaders
@@ -44,6 +45,8 @@ class FilterConfig:
     bytes_in_flight: BytesInFlight
     connection: Callable[[web.BaseRequest], Connection]
     impersonation: bool
+    is_draining: Callable[[], bool]
+    """Says if clients are to come to another replica, because this one shuts down."""
     audit: AuditSink | None = None
     read_only: bool = False
     """Refuses all writes of those who may write."""
@@ -67,6 +70,7 @@ def build_filters(config: FilterConfig) -> list[Filter]:
         *([Cors(config.cors_allowed_origins)] if config.cors_allowed_origins else []),
         ErrorResponses(),
         RequestDeadline(),
+        RefuseNewWatches(config.is_draining),
         authentication,
         *([audit] if audit is not None else []),
         Impersonation(config.authorizer) if config.impersonation else RejectImpersonation(),

@@ -86,6 +86,7 @@ def application(handler: Handler, **changes: Any) -> web.Application:
         "bytes_in_flight": BytesInFlight(),
         "connection": FakeConnection(),
         "impersonation": False,
+        "is_draining": lambda: False,
         **changes,
     }
     call = compose(build_filters(FilterConfig(**settings)), handler)

@@ -75,6 +75,18 @@ async def test_a_stream_has_the_common_headers() -> None:
     assert warnings == [f'299 - "{STALE_WARNING}"']
 
 
+async def test_while_draining_new_watches_are_sent_elsewhere() -> None:
+    """client-go's reflector repeats a watch that was refused so, from where it was; other requests are served."""
+    assert (await fetch(application(ok), WATCH))[0] == 200
+    app = application(ok, is_draining=lambda: True)
+    status, sent, body, _ = await fetch(app, WATCH)
+    assert (status, sent["Retry-After"]) == (429, "1")
+    refused = json.loads(body)
+    assert (refused["reason"], refused["message"]) == ("TooManyRequests", "apiserver is shutting down")
+    assert refused["details"]["retryAfterSeconds"] == 1
+    assert (await fetch(app, "/apis/example.org/v1/widgets"))[0] == 200
+
+
 async def test_a_client_without_credentials_reaches_only_health_checks() -> None:
     app = application(ok, authenticator=UnionAuthenticator([]), authorizer=standard_authorizer(FakeAuthorizer()))
     assert (await fetch(app, "/readyz"))[0] == 200

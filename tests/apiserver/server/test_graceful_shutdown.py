@@ -93,6 +93,44 @@ async def test_while_draining_every_response_closes_its_connection(server_tls: t
         await server
 
 
+async def test_a_watch_that_ends_is_the_last_answer_of_its_connection(
+    server_tls: type[ServerTls], tmp_path: Path
+) -> None:
+    """Its client comes back at once, and would wait here for an answer that sends it elsewhere. Another request keeps
+    the server running meanwhile."""
+    stages = ShutdownStages(draining=asyncio.Event(), shutdown=asyncio.Event(), delay=0.001)
+    stop, entered, work = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def handler(http: web.Request) -> web.StreamResponse:
+        if http.path == "/":
+            entered.set()
+            await work.wait()
+            return web.Response()
+        response = web.StreamResponse()
+        response.enable_chunked_encoding()
+        await response.prepare(http)
+        await response.write(b"event")
+        await stages.shutdown.wait()
+        return response
+
+    listener = await listen(application(handler), tls=server_tls(SERVING), host="127.0.0.1", port=0, grace=16)
+    server = asyncio.create_task(serve_until_stopped(listener, stages, stop=stop))
+    reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, ssl=client_tls(tmp_path))
+    request = asyncio.create_task(get(listener, client_tls(tmp_path)))
+    writer.write(b"GET /watch HTTP/1.1\r\nHost: h\r\n\r\n")
+    async with asyncio.timeout(10):
+        await reader.readuntil(b"event")
+        await entered.wait()
+        stop.set()
+        # to the end of the connection
+        assert (await reader.read()).endswith(b"0\r\n\r\n")
+        assert not request.done()
+        work.set()
+        assert await request == (200, "")
+        await server
+    writer.close()
+
+
 async def test_a_port_in_use_is_a_one_line_error(server_tls: type[ServerTls]) -> None:
     async with serving(application(), server_tls(SERVING)) as listener:
         with pytest.raises(CannotListen) as error:

@@ -178,6 +178,10 @@ def test_readyz_fails_before_the_port_closes_behind_an_aggregator(kube: KubeClus
             assert readiness() == 500
             assert client.get("/livez").status == 200
             assert client.get(tenants_path(ROOT)).status == 200
+            # accepted, it would end at once, and client-go would list again
+            refused = client.get(tenants_path(ROOT), query={"watch": "true"})
+            assert refused.expect(429)["message"] == "apiserver is shutting down"
+            assert (refused.headers["Retry-After"], refused.headers["Connection"]) == ("1", "close")
             assert watch.read_to_end()[-5:] == LAST_CHUNK
             # ends the shutdown early; how requests in progress end is tested above
             unfinished.send(b"{}")

@@ -23,7 +23,7 @@ from registry.cluster.interface import SUBJECT_ACCESS_REVIEWS_PATH
 from registry.cluster.upstream import UpstreamClient
 from tenant_apiserver.options.command_line import parse_command_line
 from tenant_apiserver.options.proxy import ProxyOptions
-from tenant_apiserver.process import TLS_TRANSPORTS, Process
+from tenant_apiserver.process import TLS_TRANSPORTS, Process, shutdown_stages
 from tenant_apiserver.proxy.chain import ProxyParts, proxy_application
 from tenant_apiserver.proxy.forward import OwnAnswer
 from tenant_apiserver.proxy.impersonation_refusal import ImpersonationRefusals
@@ -207,7 +207,7 @@ async def proxied_upstream(
     )
     options = await asyncio.to_thread(parse_command_line, ["proxy", f"--cert-dir={directory}", *flags], {})
     assert isinstance(options, ProxyOptions)
-    process = Process()
+    process = Process(stages=shutdown_stages(delay=1.0))
     parts = ProxyParts(
         upstream=client,
         process=process,

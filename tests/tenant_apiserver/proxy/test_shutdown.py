@@ -93,11 +93,11 @@ async def test_other_streams_go_on(proxy: RunningProxy) -> None:
 
 
 async def test_new_watches_are_told_to_retry(proxy: RunningProxy) -> None:
-    """As by a kube-apiserver; other requests are served meanwhile."""
+    """Other requests are served meanwhile."""
     proxy.process.stages.draining.set()
     async with proxy.session() as session:
         refused = await session.get(WATCH)
-        assert (refused.status, refused.headers["Retry-After"]) == (503, "1")
+        assert (refused.status, refused.headers["Retry-After"]) == (429, "1")
         assert (await refused.json())["message"] == "apiserver is shutting down"
         assert (await session.get("/api/v1/namespaces/a/pods")).status == 200
     assert [each.target for each in proxy.upstream.forwarded] == ["/api/v1/namespaces/a/pods"]
