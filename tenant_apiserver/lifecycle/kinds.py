@@ -10,6 +10,7 @@ from registry.cluster.interface import (
     APISERVICES,
     CLUSTERROLEBINDINGS,
     CLUSTERROLES,
+    CONFIGMAPS,
     HELMRELEASES,
     NAMESPACES,
     NETWORKPOLICIES,
@@ -33,6 +34,7 @@ INSTALLED_KINDS: Final = {
         APISERVICES,
         CLUSTERROLEBINDINGS,
         CLUSTERROLES,
+        CONFIGMAPS,
         CRDS,
         DEPLOYMENTS,
         NAMESPACES,
@@ -46,7 +48,7 @@ INSTALLED_KINDS: Final = {
         VALIDATINGADMISSIONPOLICYBINDINGS,
     )
 }
-"""By kind, all that our manifests contain, but for those of cert-manager."""
+"""By kind, all that our manifests contain, but for those of cert-manager and the Prometheus Operator."""
 
 PART_OF_LABEL: Final = "app.kubernetes.io/part-of"
 PART_OF: Final = "tenant-apiserver"

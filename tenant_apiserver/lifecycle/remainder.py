@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from registry.securitygroup.convert import GROUP_SELECTOR
-from registry.tenant.cluster_roles import TENANT_ROLES
+from registry.tenant.cluster_roles import TENANT_LISTS, TENANT_ROLES, TENANT_ROUTES
 from registry.tenantsecret.convert import SECRET_SELECTOR
 from tenant_apiserver.least_privilege.proxy_rights import PROXY_ROLES
 from tenant_apiserver.lifecycle.installed import NAMESPACE
@@ -43,9 +43,27 @@ _COUNTED = {
 }
 """The objects that are counted, by kind, and the command that removes them with its effect."""
 _PLURALS = {"CiliumNetworkPolicy": "CiliumNetworkPolicies"}
+_NAMESPACE = target("Namespace", NAMESPACE)
 _CRD = target("CustomResourceDefinition", GATEWAY_CRD)
-_ROLES = tuple(target("ClusterRole", name) for name in TENANT_ROLES)
-NAMED: Final = (_CRD, target("Namespace", NAMESPACE), *_ROLES)
+_ROLES = tuple(target("ClusterRole", name) for name in (*TENANT_ROLES, TENANT_ROUTES))
+_WITHOUT_LABEL = {
+    "components/deletion-guard": (
+        "ValidatingAdmissionPolicy",
+        "cozystack-helmrelease-deletion-policy",
+        "which refuses to delete HelmReleases of tenants",
+    ),
+    "overlays/cozy-tenant-lists": (
+        "ClusterRole",
+        TENANT_LISTS,
+        "by which cozystack-api shows the objects of all tenants to everybody",
+    ),
+}
+"""Objects, each with a binding of its name, that only their folder of the manifests tells from those of others: kind,
+name and effect."""
+_WITH_BINDINGS = tuple(
+    target(each, name) for kind, name, _ in _WITHOUT_LABEL.values() for each in (kind, f"{kind}Binding")
+)
+NAMED: Final = (_CRD, _NAMESPACE, *_ROLES, *_WITH_BINDINGS)
 """Objects that an installation brings and that others may use, so that `uninstall` leaves them."""
 
 
@@ -64,13 +82,17 @@ def remainder(
         if counts[kind] != 0:
             number = counted(counts[kind], kind, _PLURALS.get(kind, ""))
             lines += [f"  {number} {what}", f"      {command}"]
-    shared = [str(each) for each in NAMED if each in found and each not in _ROLES]
+    shared = [str(each) for each in NAMED if each in found and each in (_CRD, _NAMESPACE)]
     if shared:
         lines.append(f"  {' and '.join(shared)}, which Cozystack has, too")
     if _CRD in found:
         lines.append(f"      kubectl delete crd {GATEWAY_CRD}: deletes every TenantGateway and its Gateway")
     if roles := [each.name for each in _ROLES if each in found]:
         lines.append(f"  ClusterRoles {', '.join(roles)}, to which people may be bound")
+    for folder, (_, name, effect) in _WITHOUT_LABEL.items():
+        if there := [each for each in _WITH_BINDINGS if each.name == name and each in found]:
+            lines.append(f"  {' and '.join(map(str, there))}, {effect}")
+            lines.append(f"      kubectl delete --ignore-not-found -k manifests/{folder}")
     lines += [f"  whether {each} exists is unknown: {why}" for each, why in unreadable.items()]
     title = "What stays, and how to remove it if that is really meant:"
     lines = [title, *lines] if lines else ["Nothing else stays that an installation of this server brings."]

@@ -44,6 +44,7 @@ DELETED_KINDS: Final = (
 )
 """APIServices are moved by `back`."""
 _INGRESS_POLICY = "cozystack-ingress-hostname-policy"
+_SETTINGS, _DASHBOARD = f"{SERVER}-platform", f"{SERVER}-dashboard"
 _INSTALLED: Final = frozenset(
     {
         *(
@@ -57,6 +58,7 @@ _INSTALLED: Final = frozenset(
         target("NetworkPolicy", SERVER, NAMESPACE),
         target("ValidatingAdmissionPolicy", _INGRESS_POLICY),
         target("ValidatingAdmissionPolicyBinding", _INGRESS_POLICY),
+        *(target("ConfigMap", each, NAMESPACE) for each in (_SETTINGS, _DASHBOARD)),
         *(target(kind, f"{SERVER}:metrics") for kind in ("ClusterRole", "ClusterRoleBinding")),
         *(TargetObject(each, NAMESPACE, SERVER) for each in (_SERVICE_MONITORS, _PROMETHEUS_RULES)),
         *(TargetObject(_CERTIFICATES, NAMESPACE, f"{SERVER}-{each}") for each in ("ca", "serving")),

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import pytest
 from admission.tenant.claims.claim_lease import NAME as CLAIM_LEASE
 from registry.application.kept_forms import NAME as KEPT_FORMS
 from tenant_apiserver.certificates.cluster_secret import SECRET_NAME
+from tenant_apiserver.lifecycle.kinds import INSTALLED_KINDS
+from tenant_apiserver.lifecycle.removable import DELETED_KINDS
 from tenant_apiserver.wiring.controllers import LEASE as LEADER_LEASE
 from tests.e2e.support.clusters.cluster import KUBECTL
 from tests.e2e.support.clusters.control_plane import Binaries, ControlPlane
@@ -71,6 +74,17 @@ class Bystander:
         """The objects that others have written, by path."""
         return {path: _content(self.client.get(path).expect(200)) for path in self.paths}
 
+    def define_kinds_of_operators(self) -> None:
+        """The kinds of cert-manager and the Prometheus Operator, of which we install objects, with any fields."""
+        schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+        for each in DELETED_KINDS:
+            if each not in INSTALLED_KINDS.values():
+                version = {"name": each.version, "served": True, "storage": True, "schema": schema}
+                names = {"plural": each.plural, "kind": each.kind}
+                spec = {"group": each.group, "scope": "Namespaced", "names": names, "versions": [version]}
+                self._create(CRD.rpartition("/")[0], f"{each.plural}.{each.group}", spec=spec)
+                wait_until(f"{each} is served", partial(self.client.serves, each.path()), seconds=120)
+
     def gateway(self) -> str:
         """The path of a new TenantGateway, whose kind has been installed a moment ago."""
         path = "/apis/gateway.cozystack.io/v1alpha1/namespaces/cozy-system/tenantgateways"
@@ -80,7 +94,10 @@ class Bystander:
 
     def labelled(self) -> list[str]:
         """Everything of an installation that is in the cluster."""
-        parts = [built(directory) for directory in (".", "overlays/register", "overlays/network-policy")]
+        parts = [
+            built(directory)
+            for directory in (".", "overlays/register", "overlays/network-policy", "components/monitoring")
+        ]
         kinds = ",".join(sorted({each["kind"] for part in parts for each in part}))
         return self.run(f"get {kinds} -A -l {LABEL}=tenant-apiserver -o name").stdout.split()
 
@@ -126,6 +143,7 @@ def test_the_page_removes_what_the_server_itself_stores_in_its_namespace() -> No
 def test_installing_and_removing_destroys_nothing_of_others(bystander: Bystander) -> None:
     """The APIService of cozystack-api, a policy and a role of tenants' people of the same names as ours, and what is in
     Namespace cozy-system."""
+    bystander.define_kinds_of_operators()
     before = bystander.content()
     results = {line: bystander.run(line) for line in INSTALL}
     # the namespace of others has no label of ours, the policy of others is a conflict, and their APIService exists
@@ -134,7 +152,10 @@ def test_installing_and_removing_destroys_nothing_of_others(bystander: Bystander
     assert "conflict" in results[INSTALL[1]].stderr
     assert bystander.client.get("/apis/apps/v1/namespaces/cozy-system/deployments/tenant-apiserver").status == 200
     assert bystander.client.get(f"{API_SERVICES}/v1alpha1.core.cozystack.io").status == 200
+    monitoring = bystander.run("apply --server-side -k manifests/components/monitoring")
+    assert monitoring.returncode == 0, monitoring.stderr
     labelled = bystander.labelled()
+    assert "prometheusrule.monitoring.coreos.com/tenant-apiserver" in labelled
     assert len(labelled) > 50
     assert "clusterrolebinding.rbac.authorization.k8s.io/tenant-apiserver:tenantsecrets" in labelled
     gateway = bystander.gateway()

@@ -20,8 +20,7 @@ from registry.cluster.interface import (
     ClusterResource,
 )
 from tenant_apiserver.lifecycle.command import StepRefused
-from tenant_apiserver.lifecycle.kinds import DEPLOYMENTS, TargetObject
-from tenant_apiserver.lifecycle.removable import DELETED_KINDS, reason_to_keep
+from tenant_apiserver.lifecycle.kinds import DEPLOYMENTS
 from tests.registry.application.applications import definition
 from tests.tenant_apiserver.lifecycle.live_cozystack import deployment
 from tests.tenant_apiserver.lifecycle.test_uninstall import (
@@ -34,7 +33,6 @@ from tests.tenant_apiserver.lifecycle.test_uninstall import (
     installed,
     run,
 )
-from tests.tenant_apiserver.test_generate_manifests import built
 
 Foreign = tuple[ClusterResource, Object, str]
 """An object of somebody, its kind, and the reason why it stays."""
@@ -164,27 +162,3 @@ async def test_policies_of_earlier_versions_go_too() -> None:
     cluster.add(VALIDATINGADMISSIONPOLICIES, former)
     await run(cluster)
     assert cluster.peek_all(VALIDATINGADMISSIONPOLICIES) == []
-
-
-@pytest.mark.parametrize(
-    "directory",
-    [
-        ".",
-        "overlays/cert-manager",
-        "overlays/live",
-        "overlays/network-policy",
-        "overlays/plain",
-        "components/ingress-hostnames",
-        "components/tenantsecrets",
-    ],
-)
-def test_everything_that_the_manifests_label_is_known(directory: str) -> None:
-    kept = {"ConfigMap tenant-apiserver-platform in cozy-system"}
-    labelled = [each for each in built(directory) if each["metadata"].get("labels", {}).items() >= PART_OF.items()]
-    assert labelled
-    kinds = {each.kind: each for each in DELETED_KINDS}
-    for each in labelled:
-        metadata = each["metadata"]
-        if f"{each['kind']} {metadata['name']} in cozy-system" not in kept:
-            where = TargetObject(kinds[each["kind"]], metadata.get("namespace", ""), metadata["name"])
-            assert reason_to_keep(where, each) == ""

@@ -22,6 +22,8 @@ from registry.cluster.interface import (
     LEASES,
     NAMESPACES,
     SECRETS,
+    VALIDATINGADMISSIONPOLICIES,
+    VALIDATINGADMISSIONPOLICYBINDINGS,
     ClusterResource,
 )
 from registry.securitygroup.convert import POLICIES
@@ -154,6 +156,33 @@ async def test_the_proxy_stays_and_is_named() -> None:
     ):
         assert line in f"{said}\n"
     assert "The proxy stays" not in (await run(installed()))[1]
+
+
+async def test_a_policy_without_our_label_stays_and_is_named_with_its_effect() -> None:
+    cluster = installed()
+    name = "cozystack-helmrelease-deletion-policy"
+    for kind in (VALIDATINGADMISSIONPOLICIES, VALIDATINGADMISSIONPOLICYBINDINGS):
+        cluster.add(kind, {"metadata": {"name": name}})
+    _, said = await run(cluster)
+    assert [each["metadata"]["name"] for each in cluster.peek_all(VALIDATINGADMISSIONPOLICIES)] == [name]
+    both = f"ValidatingAdmissionPolicy {name} and ValidatingAdmissionPolicyBinding {name}"
+    for line in (
+        f"  {both}, which refuses to delete HelmReleases of tenants",
+        "      kubectl delete --ignore-not-found -k manifests/components/deletion-guard",
+    ):
+        assert line in said.splitlines()
+    assert "deletion-guard" not in (await run(installed()))[1]
+
+
+async def test_the_dashboard_and_the_settings_go() -> None:
+    cluster = installed()
+    for name in ("tenant-apiserver-dashboard", "tenant-apiserver-platform"):
+        cluster.add(CONFIGMAPS, {"metadata": {"name": name, "namespace": "cozy-system", "labels": PART_OF}})
+    _, plan = await run(cluster, dry_run=True)
+    for name in ("tenant-apiserver-dashboard", "tenant-apiserver-platform"):
+        assert f"  ConfigMap {name} in cozy-system: of an unknown owner" in plan.splitlines()
+    await run(cluster)
+    assert cluster.peek_all(CONFIGMAPS) == []
 
 
 async def test_it_is_refused_while_the_api_services_lead_to_us() -> None:
