@@ -51,7 +51,7 @@ from tenant_apiserver import __version__
 from tenant_apiserver.gc_tuning import freeze_gc, trim_malloc
 from tenant_apiserver.options.command_line import CommonOptions
 from tenant_apiserver.options.settings_file import SettingsFile
-from tenant_apiserver.unsynced import unsynced_names
+from tenant_apiserver.unsynced import unsynced_names, unwatched_note
 from tenant_apiserver.wiring.cluster_admission import ClusterAdmission
 from tenant_apiserver.wiring.projections import ProjectionApi
 from tenant_apiserver.wiring.tenant_api import TenantApi
@@ -161,8 +161,7 @@ def add_checks(process: Process, informers: Sequence[Informer]) -> None:
         # only the first contact counts: later outages leave the server ready, as the cache still serves (WIRE-I24)
         if not any(informer.synced.is_set() for informer in informers):
             raise RuntimeError("the cluster has not been reached yet")
-        lost = sorted({informer.resource.plural for informer in informers if informer.cluster_lost})
-        return f"no answer at present about {', '.join(lost)}" if lost else ""
+        return unwatched_note(informers)
 
     health.add("informer-sync", synced, endpoints=READINESS)
     health.add("cluster", cluster_reached, endpoints=READINESS, former_name="host")

@@ -24,6 +24,7 @@ from registry.cluster.interface import (
     ServedResource,
     Visited,
     WatchEvent,
+    do_nothing,
 )
 from tests.fake_cluster_events import Change, event_of, matcher, objects_at
 
@@ -250,8 +251,10 @@ class FakeCluster:
         field_selector: str = "",
         send_initial_events: bool = False,
         timeout_seconds: int = 300,
+        on_open: Callable[[], object] = do_nothing,
     ) -> AsyncIterator[WatchEvent]:
         await self._before_call("watch", res, Key(namespace, ""))
+        on_open()
         matches = matcher(namespace, label_selector, field_selector)
         seen = int(resource_version or 0)
         if send_initial_events:

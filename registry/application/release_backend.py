@@ -21,13 +21,21 @@ from registry.application.identity import application_of
 from registry.application.release_cache import ReleaseCache
 from registry.application.release_errors import ApplicationNames
 from registry.application.release_metadata import mark_unconfirmed
-from registry.cluster.interface import HELMRELEASES, ClusterClient, NotServed
+from registry.cluster.interface import (
+    FORBIDDEN,
+    HELMRELEASES,
+    ClusterClient,
+    ClusterUnreachable,
+    NotServed,
+    missing_right,
+)
 from registry.generic.deletion import delete_body
 from registry.generic.run_to_end import run_to_end
 from registry.generic.translated_errors import translated_errors
 
 FIELD_MANAGER = "tenant-apiserver"
 _UNREACHABLE = "kube-apiserver cannot be reached at present"
+_FAILING = "kube-apiserver answers with an error at present"
 MISSING_RELEASES = (
     "kube-apiserver does not serve HelmReleases, so Flux has to be installed, or at least its CustomResourceDefinition "
     "helmreleases.helm.toolkit.fluxcd.io"
@@ -42,8 +50,14 @@ def is_not_served(error: StatusError) -> bool:
 def stale_warning(error: StatusError, missing: str, *, has_read: bool) -> str:
     """The warning of a read while the cluster cannot be watched because of `error`; `missing` says which kind it is
     that the cluster may not serve. Before anything `has_read`, there is no data that could be out of date."""
-    why = missing if is_not_served(error) else _UNREACHABLE
+    why = missing if is_not_served(error) else _why_unread(error)
     return f"{why}: the response may be out of date" if has_read else why
+
+
+def _why_unread(error: StatusError) -> str:
+    if error.code == FORBIDDEN:
+        return f"the server lacks the right to {missing_right(error) or 'read the objects'}"
+    return _UNREACHABLE if isinstance(error, ClusterUnreachable) else _FAILING
 
 
 class ReleaseConversion(Protocol):

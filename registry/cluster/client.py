@@ -28,6 +28,7 @@ from registry.cluster.connection import (
     load_in_cluster,
     load_kubeconfig,
     query_string,
+    write_query,
 )
 from registry.cluster.interface import (
     REQUEST_SECONDS,
@@ -35,6 +36,7 @@ from registry.cluster.interface import (
     ClusterUnreachable,
     Visited,
     WatchEvent,
+    do_nothing,
 )
 from registry.cluster.kubernetes_asyncio_shim import Configuration, RESTClientObject
 from registry.cluster.list_pages import ReadPage, Visit, visit_first, visit_page
@@ -169,7 +171,7 @@ class HttpClusterClient:
         self, res: ClusterResource, obj: Object, *, namespace: str = "", dry_run: bool = False, field_manager: str = ""
     ) -> Object:
         path = res.path(namespace or obj["metadata"].get("namespace", ""))
-        return await self._call("POST", path, query=_write_query(dry_run, field_manager), body=obj)
+        return await self._call("POST", path, query=write_query(dry_run, field_manager), body=obj)
 
     async def update(
         self,
@@ -182,7 +184,7 @@ class HttpClusterClient:
     ) -> Object:
         metadata = obj["metadata"]
         path = res.path(metadata.get("namespace", ""), metadata["name"], subresource)
-        return await self._call("PUT", path, query=_write_query(dry_run, field_manager), body=obj)
+        return await self._call("PUT", path, query=write_query(dry_run, field_manager), body=obj)
 
     async def patch(
         self,
@@ -197,7 +199,7 @@ class HttpClusterClient:
         field_manager: str = "",
         force: bool = False,
     ) -> Object:
-        query = _write_query(dry_run, field_manager) | {"force": "true" if force else ""}
+        query = write_query(dry_run, field_manager) | {"force": "true" if force else ""}
         path = res.path(namespace, name, subresource)
         return await self._call("PATCH", path, query=query, body=body, content_type=content_type)
 
@@ -250,6 +252,7 @@ class HttpClusterClient:
         field_selector: str = "",
         send_initial_events: bool = False,
         timeout_seconds: int = 300,
+        on_open: Callable[[], object] = do_nothing,
     ) -> AsyncIterator[WatchEvent]:
         query = {
             "watch": "true",
@@ -261,9 +264,9 @@ class HttpClusterClient:
         }
         if send_initial_events:
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-        return self._stream(self._url(res.path(namespace), query))
+        return self._stream(self._url(res.path(namespace), query), on_open)
 
-    async def _stream(self, url: URL) -> AsyncGenerator[WatchEvent, None]:
+    async def _stream(self, url: URL, on_open: Callable[[], object]) -> AsyncGenerator[WatchEvent, None]:
         timeout = ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=_WATCH_SILENCE)
         decoder = WatchDecoder()
         streaming = False
@@ -274,6 +277,7 @@ class HttpClusterClient:
                     await self._decode_response(response)
                     raise ClusterUnreachable
                 streaming = True
+                on_open()
                 async for chunk in response.content.iter_any():
                     for line in decoder.feed(chunk):
                         if len(line) > LARGE_BYTES:
@@ -394,7 +398,3 @@ class HttpClusterClient:
 class _Unauthorized(Exception):
     """kube-apiserver rejected the credentials of this process. Clients get ClusterUnreachable for it instead of a
     401."""
-
-
-def _write_query(dry_run: bool, field_manager: str) -> dict[str, str]:
-    return {"dryRun": "All" if dry_run else "", "fieldManager": field_manager}

@@ -99,6 +99,10 @@ def query_string(parameters: tuple[tuple[str, str], ...]) -> str:
     return URL.build(path="/", query=parameters).raw_query_string
 
 
+def write_query(dry_run: bool, field_manager: str) -> dict[str, str]:
+    return {"dryRun": "All" if dry_run else "", "fieldManager": field_manager}
+
+
 def environment_proxy(url: URL) -> str | None:
     """The proxy for this URL according to the environment variables."""
     if urllib.request.proxy_bypass(url.host or ""):

@@ -17,7 +17,8 @@ from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from registry.cluster.backoff import Backoff
 from registry.cluster.event_handlers import EventHandler
-from registry.cluster.interface import ClusterClient, ClusterResource, ClusterUnreachable, WatchEvent, reason_for_log
+from registry.cluster.failure_log import FailureLog
+from registry.cluster.interface import FORBIDDEN, ClusterClient, ClusterResource, ClusterUnreachable, WatchEvent
 from registry.cluster.object_store import ListedObjects, ObjectStore, encode_without_managed_fields, key_of
 from registry.cluster.watch_decoder import MalformedStream
 
@@ -26,7 +27,7 @@ _WATCH_SECONDS = 300
 # An API server that does not know sendInitialEvents may ignore it and never send the bookmark after them.
 _INITIAL_EVENTS_SECONDS = 60.0
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-_FORBIDDEN, _GONE = 403, 410
+_GONE = 410
 # kube-apiserver does not have the version yet: etcd was restored from an older backup.
 _VERSION_TOO_LARGE = "ResourceVersionTooLarge"
 _LONGEST_RETRY_AFTER = 30
@@ -85,6 +86,7 @@ class Informer:
         self._watch_list = True
         self._expired_in_a_row = 0
         self.cluster_error: StatusError | None = None
+        self._failures = FailureLog(resource.plural)
         self._retry = asyncio.Event()
         self.heard_at: float | None = None
         """The monotonic time at which the cluster last sent a list, an event or a bookmark, in seconds."""
@@ -109,11 +111,6 @@ class Informer:
     def reachable(self) -> bool:
         """True if the last call succeeded; `cluster_error` is None then."""
         return self.cluster_error is None
-
-    @property
-    def cluster_lost(self) -> bool:
-        """True if the cluster did not answer the last call, or could not serve it."""
-        return self.cluster_error is not None and self.cluster_error.code >= 500
 
     @property
     def resource_version(self) -> int:
@@ -155,7 +152,7 @@ class Informer:
         """Lists if needed, then watches until the stream ends. Returns the seconds to wait before the next round."""
         try:
             if self.cluster_error is not None:
-                await self._probe()
+                await self._probe(self.cluster_error)
             if self._rv or self._watch_list:
                 return await self._watch()
             await self._list()
@@ -183,16 +180,9 @@ class Informer:
         if isinstance(error, MalformedStream):
             # resuming would lead to the same event again
             self._start_over()
-        if self.cluster_error is None:
-            self._log_failure(error)
+        self._failures.failed(error, if_forbidden=self.if_forbidden)
         self._set_cluster_error(error)
         return max(self._backoff.next(), float(min(error.retry_after, _LONGEST_RETRY_AFTER)))
-
-    def _log_failure(self, error: StatusError) -> None:
-        if error.code == _FORBIDDEN and self.if_forbidden:
-            _logger.info("%s", self.if_forbidden)
-        else:
-            _logger.warning("informer of %s: the watch failed: %s", self._resource.plural, reason_for_log(error))
 
     def _handle_unavailable_version(self) -> float:
         """Lists again without a delay, since the cache is incomplete meanwhile; a list that fails, too, and a stream
@@ -211,15 +201,19 @@ class Informer:
         self._rv = 0
         self.complete.clear()
 
-    async def _probe(self) -> None:
-        """Sends a small request after an outage: a watch without events would not show for a minute that it is over."""
+    async def _probe(self, last: StatusError) -> None:
+        """Sends a small request after an outage: a watch may be accepted only after a while."""
         await self._cluster.list(self._resource, self._namespace, limit=1, **self._selectors)
-        self._backoff.reset()
-        self._set_cluster_error(None)
+        # an account that may list may not be allowed to watch
+        if last.code != FORBIDDEN:
+            self._backoff.reset()
+            self._set_cluster_error(None)
 
     def _set_cluster_error(self, error: StatusError | None) -> None:
         if error is None and self.cluster_error is None:
             return
+        if error is None:
+            self._failures.recovered()
         self.answered.set()
         self.cluster_error = error
         for handler in (*self._handlers, *self._late_handlers):
@@ -307,6 +301,7 @@ class Informer:
             resource_version=str(self._rv or ""),
             send_initial_events=not self._rv,
             timeout_seconds=_WATCH_SECONDS,
+            on_open=self._opened if self._rv else _ignore,
             **self._selectors,
         )
         try:
@@ -314,6 +309,10 @@ class Informer:
         finally:
             if isinstance(events, AsyncGenerator):
                 await events.aclose()
+
+    def _opened(self) -> None:
+        """The cluster has accepted the watch."""
+        self._set_cluster_error(None)
 
     def _apply(self, event: WatchEvent) -> None:
         self.heard_at = time.monotonic()
@@ -390,6 +389,10 @@ async def wait_until_answered(informers: Iterable[Informer]) -> None:
         async with asyncio.timeout(_ANSWER_SECONDS):
             for informer in informers:
                 await informer.answered.wait()
+
+
+def _ignore() -> None:
+    """Initial events show themselves that the watch was accepted."""
 
 
 async def _nothing() -> None:

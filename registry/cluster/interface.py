@@ -6,6 +6,7 @@ translate it into an error of their own resource.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
@@ -13,10 +14,13 @@ from urllib.parse import quote
 
 from apiserver.meta import errors
 from apiserver.meta.go_quote import go_quote
-from apiserver.meta.resource import Object
+from apiserver.meta.resource import GroupResource, Object
 
 REQUEST_SECONDS: Final = 30.0
 """The longest time until a call that is no watch has its result, or is given up; it is not sent again then."""
+FORBIDDEN: Final = 403
+# of kube-apiserver's authorization, as opposed to admission
+_DENIED = re.compile(r' cannot ([a-z]+) resource "([^"]+)" in API group "([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +137,13 @@ def reason_for_log(error: errors.StatusError) -> str:
     return str(error.__cause__ or "") or str(error)
 
 
+def missing_right(error: errors.StatusError) -> str:
+    """The right that the server lacks, such as "list secrets"; empty if the cluster has refused nothing, or something
+    else."""
+    denied = _DENIED.search(error.message) if error.code == FORBIDDEN else None
+    return f"{denied[1]} {GroupResource(denied[3], denied[2])}" if denied else ""
+
+
 class UnexpectedAnswer(ClusterUnreachable):
     """The body of the answer is none of the API's, as that of kube-apiserver's aggregator if an aggregated server is
     down. The cause has the code and the beginning of the body."""
@@ -154,6 +165,10 @@ def is_terminating(namespace: Object) -> bool:
 def is_namespace_terminating_error(error: errors.StatusError) -> bool:
     """True if a write failed because its namespace is being deleted, which a retry cannot change."""
     return any(cause.get("reason") == "NamespaceTerminating" for cause in error.causes)
+
+
+def do_nothing() -> None:
+    pass
 
 
 ServedResource = tuple[str, str, str]
@@ -256,9 +271,11 @@ class ClusterClient(Protocol):
         field_selector: str = "",
         send_initial_events: bool = False,
         timeout_seconds: int = 300,
+        on_open: Callable[[], object] = do_nothing,
     ) -> AsyncIterator[WatchEvent]:
-        """Yields events after `resource_version`, including bookmarks, until kube-apiserver ends the stream. Raises the
-        StatusError of an ERROR event. A caller that stops early closes the iterator."""
+        """Yields events after `resource_version`, including bookmarks, until kube-apiserver ends the stream. Calls
+        `on_open` when it has accepted the watch. Raises the StatusError of an ERROR event. A caller that stops early
+        closes the iterator."""
         ...
 
     async def review(self, path: str, body: Object) -> Object:

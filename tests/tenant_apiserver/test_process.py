@@ -7,17 +7,21 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from aiohttp import web
 
 from apiserver.audit import AuditEvent
 from apiserver.authentication.request_header import RequestHeaderConfig
-from apiserver.authorization.authorizer import PrivilegedGroups, UnionAuthorizer
+from apiserver.authorization.authorizer import MASTERS, PrivilegedGroups, UnionAuthorizer
 from apiserver.endpoints.filters.chain import FilterConfig, build_filters
+from apiserver.meta import errors
+from apiserver.meta.errors import StatusError
 from apiserver.metrics import Metrics
 from apiserver.request.bytes_in_flight import BytesInFlight
+from apiserver.request.context import User
 from controller.tenant.root import ROOT
 from registry.cluster.event_handlers import RelistListener
 from registry.cluster.informer import Informer
-from registry.cluster.interface import CONFIGMAPS, HELMRELEASES, NAMESPACES
+from registry.cluster.interface import CONFIGMAPS, HELMRELEASES, NAMESPACES, ClusterUnreachable, NotServed
 from registry.cluster.object_store import ObjectStore
 from registry.tenant.tree import TenantTree
 from tenant_apiserver.process import Process, add_checks, add_root_check, informer_tasks, shutdown_stages
@@ -93,6 +97,50 @@ async def test_a_server_is_not_ready_before_all_informers_have_synced() -> None:
     assert before is not None
     assert after is not None
     assert (before.status, after.status) == (500, 200)
+
+
+def refused(verb: str) -> StatusError:
+    """As kube-apiserver says it."""
+    denied = (
+        f'User "us" cannot {verb} resource "helmreleases" in API group "helm.toolkit.fluxcd.io" at the cluster scope'
+    )
+    return StatusError(403, "Forbidden", f"helmreleases.helm.toolkit.fluxcd.io is forbidden: {denied}")
+
+
+@pytest.mark.parametrize(
+    ("error", "off_by_design", "note"),
+    [
+        pytest.param(ClusterUnreachable(), "", "no answer at present about helmreleases", id="unreachable"),
+        pytest.param(errors.TooManyRequests("later"), "", "no answer at present about helmreleases", id="busy"),
+        pytest.param(NotServed(), "", "kube-apiserver does not serve helmreleases", id="not served"),
+        pytest.param(
+            refused("watch"),
+            "",
+            "the server lacks the right to watch helmreleases.helm.toolkit.fluxcd.io",
+            id="a right is missing",
+        ),
+        pytest.param(
+            StatusError(403, "Forbidden", "no"),
+            "",
+            "the server lacks the right to list and watch helmreleases",
+            id="a webhook refuses",
+        ),
+        pytest.param(refused("list"), "they are off", "", id="off by design"),
+    ],
+)
+async def test_readyz_names_the_kinds_that_cannot_be_watched_and_why(
+    error: StatusError, off_by_design: str, note: str
+) -> None:
+    process, informers = Process(), (Informer(FakeCluster(), HELMRELEASES), Informer(FakeCluster(), CONFIGMAPS))
+    add_checks(process, informers)
+    for each in informers:
+        each.synced.set()
+    informers[0].cluster_error, informers[0].if_forbidden = error, off_by_design
+    context = make_context(target="/readyz?verbose", user=User("admin", groups=(MASTERS,)))
+    answer = await process.health.respond(context, authorizer=PrivilegedGroups())
+    assert isinstance(answer, web.Response)
+    lines = str(answer.text).splitlines()
+    assert next(each for each in lines if "]cluster" in each) == f"[+]cluster ok{note and f': {note}'}"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from apiserver.meta.errors import StatusError
@@ -75,16 +75,19 @@ class Script:
         *,
         resource_version: str,
         send_initial_events: bool,
+        on_open: Callable[[], object],
         **options: Any,
     ) -> AsyncIterator[WatchEvent]:
         self.calls.append("watchlist" if send_initial_events else f"watch {resource_version}")
         if not self._steps:
+            on_open()
             self.over.set()
             await asyncio.Event().wait()
         step = self._steps.pop(0)
         if isinstance(step, StatusError):
             raise step
         assert isinstance(step, Sequence)
+        on_open()
         for each in step:
             if isinstance(each, Exception):
                 raise each
@@ -126,6 +129,10 @@ def whole(obj: Object) -> Object:
     return obj
 
 
+async def at_once(seconds: float) -> None:
+    pass
+
+
 async def play(
     *steps: Any,
     store_objects: bool = True,
@@ -133,12 +140,14 @@ async def play(
     keeps: Callable[[Object], bool] | None = None,
     minimum_version: Callable[[], int] = lambda: 0,
     if_forbidden: str = "",
+    sleep: Callable[[float], Awaitable[None]] = at_once,
 ) -> Run:
-    """Runs an informer through the script without delays."""
+    """Runs an informer through the script, without delays by default."""
     script, record, pauses = Script(*steps), RecordingHandler(), list[tuple[float, bool]]()
 
-    async def sleep(seconds: float) -> None:
+    async def pause(seconds: float) -> None:
         pauses.append((seconds, informer.complete.is_set()))
+        await sleep(seconds)
 
     backoff = Backoff(jitter=lambda: 0.0)
     informer = Informer(
@@ -149,12 +158,12 @@ async def play(
         keeps=keeps,
         minimum_version=minimum_version,
         backoff=backoff,
-        sleep=sleep,
+        sleep=pause,
     )
     informer.if_forbidden = if_forbidden
     informer.add_handler(record)
     task = asyncio.create_task(informer.run())
-    await asyncio.wait_for(script.over.wait(), 5)
+    await asyncio.wait_for(script.over.wait(), 5 if sleep is at_once else 3600)
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task

@@ -26,6 +26,7 @@ from tests.registry.cluster.informer_script import (
     page,
     play,
 )
+from tests.virtual_time import virtual
 
 EXPIRED = errors.Expired("too old resource version")
 
@@ -78,6 +79,38 @@ async def test_a_right_that_is_off_by_design_is_no_warning(caplog: pytest.LogCap
     with caplog.at_level(logging.INFO):
         await play(INITIAL, [forbidden], page(5), if_forbidden="TenantSecrets are off")
     assert [(each.levelno, each.getMessage()) for each in caplog.records] == [(logging.INFO, "TenantSecrets are off")]
+
+
+FORBIDDEN = StatusError(403, "Forbidden", "things is forbidden")
+
+
+@virtual
+async def test_a_right_that_is_lost_during_an_outage_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """A kube-apiserver that has just started refuses for a moment what it allows afterwards."""
+    with caplog.at_level(logging.WARNING):
+        await play(INITIAL, [unreachable("away", OSError("no route"))], *[FORBIDDEN] * 7, page(5), sleep=asyncio.sleep)
+    assert [each.getMessage() for each in caplog.records] == [
+        "informer of namespaces: the watch failed: no route",
+        "informer of namespaces: the watch failed: things is forbidden",
+    ]
+
+
+@virtual
+async def test_a_refusal_of_a_kube_apiserver_that_is_starting_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        await play(INITIAL, [unreachable("away", OSError("no route"))], FORBIDDEN, page(5), sleep=asyncio.sleep)
+    assert [each.getMessage() for each in caplog.records] == ["informer of namespaces: the watch failed: no route"]
+
+
+@virtual
+async def test_an_account_that_may_list_and_not_watch_is_refused_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Each attempt would otherwise be logged, 0.8 seconds after the last."""
+    refused = [step for _ in range(4) for step in (FORBIDDEN, page(5))]
+    with caplog.at_level(logging.WARNING):
+        run = await play(INITIAL, *refused)
+    assert len(caplog.records) == 1
+    assert run.delays[:4] == [0.8, 1.6, 3.2, 6.4]
+    assert run.handled[1:] == [*[("unreachable", 403)] * 4, ("unreachable", None)]
 
 
 async def test_a_new_list_is_not_older_than_the_last_event_unless_that_version_is_unavailable() -> None:

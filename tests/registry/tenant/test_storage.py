@@ -251,6 +251,41 @@ async def test_during_an_outage_reads_have_a_warning_and_writes_fail(world: Worl
     assert len(warnings) == 1
 
 
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        pytest.param(ClusterUnreachable(), "kube-apiserver cannot be reached at present", id="unreachable"),
+        pytest.param(
+            StatusError(
+                403,
+                "Forbidden",
+                'helmreleases.helm.toolkit.fluxcd.io is forbidden: User "system:anonymous" cannot list resource '
+                '"helmreleases" in API group "helm.toolkit.fluxcd.io" at the cluster scope',
+            ),
+            "the server lacks the right to list helmreleases.helm.toolkit.fluxcd.io",
+            id="a right is missing",
+        ),
+        pytest.param(
+            StatusError(403, "Forbidden", "a webhook says no"),
+            "the server lacks the right to read the objects",
+            id="a webhook refuses",
+        ),
+        pytest.param(
+            StatusError(500, "InternalError", "conversion webhook failed"),
+            "kube-apiserver answers with an error at present",
+            id="an error of kube-apiserver",
+        ),
+    ],
+)
+async def test_the_warning_says_why_the_cluster_is_not_read(world: World, error: StatusError, why: str) -> None:
+    world.feed.set_cluster_error(error)
+    for ready, suffix in ((True, ": the response may be out of date"), (False, "")):
+        world.cache.ready = ready
+        context = make_context(user=ALICE)
+        world.backend.before_read(context)
+        assert context.warnings == [why + suffix]
+
+
 async def test_a_successful_call_after_an_outage_ends_the_informers_delay(world: World) -> None:
     await world.create(tenant())
     assert world.retries == 0
