@@ -32,10 +32,14 @@ class Availability(Protocol):
         ...
 
     def subscribe(
-        self, callback: Callable[[ClusterResource], None], *, on_error: Callable[[StatusError], None] | None = None
+        self,
+        callback: Callable[[ClusterResource], None],
+        *,
+        on_error: Callable[[StatusError | None], None] | None = None,
     ) -> None:
         """Calls `callback` when the resource has been found, immediately if it has been already, and again if it is
-        later served in another version only. Calls `on_error` for each check that fails."""
+        later served in another version only. Calls `on_error` for each check that fails, and with None when a later
+        check finds that the resource is not served."""
         ...
 
 
@@ -201,7 +205,8 @@ class _WatchedAvailability:
         self._candidates = tuple(candidates)
         self._field_selector = field_selector
         self._callbacks: list[Callable[[ClusterResource], None]] = []
-        self._error_callbacks: list[Callable[[StatusError], None]] = []
+        self._error_callbacks: list[Callable[[StatusError | None], None]] = []
+        self._has_failed = False
         self.resource: ClusterResource | None = None
         self.checked = asyncio.Event()
         self._warned = False
@@ -212,7 +217,10 @@ class _WatchedAvailability:
         return f"{first.plural}.{first.group}"
 
     def subscribe(
-        self, callback: Callable[[ClusterResource], None], *, on_error: Callable[[StatusError], None] | None = None
+        self,
+        callback: Callable[[ClusterResource], None],
+        *,
+        on_error: Callable[[StatusError | None], None] | None = None,
     ) -> None:
         if on_error is not None:
             self._error_callbacks.append(on_error)
@@ -226,7 +234,9 @@ class _WatchedAvailability:
             is_known = self.checked.is_set()
             await asyncio.sleep(_until_tick(_CHECK_SECONDS if is_known else _FIRST_CHECK_SECONDS))
             # discovery may lag behind: the first answer does not depend on it
-            if not (is_known and await _lacks(cluster, self._candidates)):
+            if is_known and await _lacks(cluster, self._candidates):
+                self._report(None)
+            else:
                 found = await self.find_served_version(cluster)
         self.notify(found)
         self.checked.set()
@@ -244,15 +254,24 @@ class _WatchedAvailability:
             except StatusError as error:
                 if error.code != 404 and not isinstance(error, NotServed):
                     self._log_error(error)
-                    for on_error in self._error_callbacks:
-                        on_error(error)
+                    self._report(error)
                     return None
             else:
                 return candidate
         if not self.checked.is_set():
             _logger.debug("kube-apiserver does not serve %s yet", self.name)
             self.checked.set()
+        if self.resource is None:
+            self._report(None)
         return None
+
+    def _report(self, error: StatusError | None) -> None:
+        """Reports an error, or that there is none any more."""
+        if error is None and not self._has_failed:
+            return
+        self._has_failed = error is not None
+        for on_error in self._error_callbacks:
+            on_error(error)
 
     def _log_error(self, error: StatusError) -> None:
         """Logs the first such error as a warning. An unreachable cluster is logged by the informers already."""

@@ -38,7 +38,7 @@ class PackageWatch(NoOpEventHandler):
             namespaced=False,
             field_selector=_SELECTOR,
         )
-        available.subscribe(self._follow, on_error=self._sources.show_error)
+        available.subscribe(self._follow, on_error=self._show_check)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._informers.run(), name="informer-packages")
             group.create_task(self._wait_until_checked(available), name="check-packages")
@@ -51,6 +51,13 @@ class PackageWatch(NoOpEventHandler):
 
     def set_cluster_error(self, error: StatusError | None) -> None:
         if error is not None:
+            self._sources.show_error(error)
+
+    def _show_check(self, error: StatusError | None) -> None:
+        """Takes note of a check that failed, or that has found after one that failed that Packages are not served."""
+        if error is None:
+            self._sources.show_package(None)
+        else:
             self._sources.show_error(error)
 
     async def _wait_until_checked(self, available: Availability) -> None:

@@ -110,8 +110,11 @@ class ServedKind(NoOpEventHandler):
         for handler in (*self._handlers, self):
             informer.add_handler(handler)
 
-    def _set_error(self, error: StatusError) -> None:
+    def _set_error(self, error: StatusError | None) -> None:
         """Ignores errors of a cluster that cannot be reached: they say nothing about the kind."""
+        if error is None:
+            self._error = None
+            return
         if isinstance(error, ClusterUnreachable) or error.code >= 500 or error.code == 429:
             return
         self._error = error

@@ -214,6 +214,30 @@ async def test_missing_kinds_are_looked_for_by_one_request_in_ten_seconds() -> N
     assert [each.resource is not None for each in found] == [False, True, False]
 
 
+@virtual
+@pytest.mark.parametrize("with_discovery", [True, False])
+async def test_the_error_of_an_outage_ends_once_the_kind_is_known_to_be_missing(with_discovery: bool) -> None:
+    serving, reported = Serving(), list[StatusError | None]()
+    cluster = DiscoveringCluster(serving) if with_discovery else FakeCluster(before=serving)
+    informers = InformerFactory(cluster)
+    availability = informers.watch_availability(OLD.group, OLD.kind, [OLD.version])
+    availability.subscribe(lambda found: None, on_error=reported.append)
+    async with running(informers):
+        await asyncio.sleep(30)
+        assert reported == []
+        serving.away = True
+        if isinstance(cluster, DiscoveringCluster):
+            cluster.broken = True
+        await asyncio.sleep(30)
+        assert {type(each) for each in reported} == {ClusterUnreachable}
+        serving.away = False
+        if isinstance(cluster, DiscoveringCluster):
+            cluster.broken = False
+        await asyncio.sleep(30)
+    assert [each for each in reported if each is None] == [None]
+    assert reported[-1] is None
+
+
 @pytest.mark.usefixtures("quick")
 async def test_a_kind_is_found_without_discovery() -> None:
     cluster = DiscoveringCluster(Serving())

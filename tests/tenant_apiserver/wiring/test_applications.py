@@ -42,6 +42,7 @@ from tenant_apiserver.wiring.releases import watch_releases
 from tenant_apiserver.wiring.visibility import by_rbac
 from tests.fake_cluster import FakeCluster
 from tests.registry.application.applications import definition_object, release_of
+from tests.virtual_time import virtual
 
 REDIS = definition_object()
 OTHER = definition_object("other", kind="Other", plural="others", prefix="other-")
@@ -288,6 +289,30 @@ async def test_releases_that_are_no_longer_served_are_told() -> None:
         await until(lambda: len(replica.events.reasons) == 2)
         assert replica.events.notes[1].endswith(f"labelled {label}: no definition that is served describes this kind")
         assert redis["spec"]["release"]["prefix"] == "new-"
+
+
+@virtual
+async def test_after_an_outage_readyz_says_again_that_there_are_no_definitions() -> None:
+    cluster = FakeCluster()
+
+    async def serve_no_definitions(verb: str, res: ClusterResource, key: Key) -> None:
+        if res == APPLICATIONDEFINITIONS and not cluster.unreachable:
+            raise NotServed
+
+    cluster.before = serve_no_definitions
+    replica = ServingReplica(cluster, leads=False, chosen=None)
+    tasks = [asyncio.create_task(each()) for each in replica.tasks]
+    described = list[str]()
+    for unreachable in (False, True, False):
+        cluster.unreachable = unreachable
+        await asyncio.sleep(30)
+        described.append(replica.api.describe())
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    none = "ApplicationDefinitions are not served, so Tenants are the only kind"
+    away = "ApplicationDefinitions cannot be read: kube-apiserver cannot be reached"
+    assert described == [none, away, none]
 
 
 def monitor(name: str, application: str, operational: bool | None, kind: str = "Redis") -> Object:

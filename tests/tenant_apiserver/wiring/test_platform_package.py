@@ -91,6 +91,20 @@ async def test_a_server_without_the_right_uses_the_file_until_it_gets_it() -> No
 
 
 @virtual
+async def test_a_refusal_of_a_kube_apiserver_that_starts_is_forgotten_once_it_serves_no_packages() -> None:
+    kind = Kind()
+    kind.served = False
+    async with watching(kind) as sources:
+        before = sources.describe()
+        kind.served, kind.allowed = True, False
+        await asyncio.sleep(30)
+        assert sources.describe() != before
+        kind.served = False
+        await asyncio.sleep(30)
+        assert sources.describe() == before
+
+
+@virtual
 async def test_with_source_file_the_cluster_is_not_asked() -> None:
     kind = Kind()
     async with watching(kind, "file"):
