@@ -10,6 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from apiserver.cooperative import Turns
 from apiserver.meta.errors import StatusError
 from controller.runtime.apply import ForeignObject
+from controller.runtime.error_log import ErrorLog
 from controller.runtime.workqueue import WorkQueue
 from controller.runtime.write_gate import NotLeading
 from registry.cluster.interface import is_namespace_terminating_error
@@ -50,6 +51,7 @@ class Controller(Generic[K]):
         self._initial_keys = initial_keys
         self._workers = workers
         self._turns = Turns()
+        self._errors = ErrorLog[K](_logger)
 
     async def run(self) -> None:
         """Run the workers until cancelled."""
@@ -80,20 +82,24 @@ class Controller(Generic[K]):
         except StatusError as e:
             if is_namespace_terminating_error(e):
                 _logger.debug("%s %s: %s", self.name, key, e.message)
-                self._queue.forget(key)
+                self._succeeded(key)
                 return
             # the object has changed meanwhile, or the cluster is unreachable: a retry resolves it
             is_race = e.code == 409 and self._queue.failures(key) < _RACES
             level = logging.DEBUG if is_race else logging.WARNING
-            _logger.log(level, "%s %s: %d %s", self.name, key, e.code, e.message)
+            self._errors.failed(key, level, f"{self.name} {key}: {e.code} {e.message}")
         except ForeignObject as e:
-            _logger.warning("%s %s: %s", self.name, key, e)
-        except Exception:
-            _logger.exception("%s %s: cannot be reconciled", self.name, key)
+            self._errors.failed(key, logging.WARNING, f"{self.name} {key}: {e}")
+        except Exception as e:
+            self._errors.failed(key, logging.ERROR, f"{self.name} {key}: cannot be reconciled: {e!r}", traceback=True)
         else:
-            self._queue.forget(key)
+            self._succeeded(key)
             return
         self._queue.add_rate_limited(key)
+
+    def _succeeded(self, key: K) -> None:
+        self._queue.forget(key)
+        self._errors.succeeded(key)
 
 
 class Runnable(Protocol):

@@ -30,6 +30,9 @@ class SlowReconciler:
         self.running: list[str] = []
         self.max_running = 0
 
+    def fail_next(self, failure: Exception) -> None:
+        self._failures.append(failure)
+
     async def reconcile(self, key: str) -> None:
         assert key not in self.running
         self.running.append(key)
@@ -102,6 +105,52 @@ def test_a_failure_is_logged_once_and_its_key_is_retried(
     assert [record.levelno for record in logged] == [level]
     assert text in logged[0].getMessage()
     assert bool(logged[0].exc_info) is (level == logging.ERROR)
+
+
+AWAY, BROKEN, BUG = errors.ServiceUnavailable("away"), errors.ServiceUnavailable("broken"), LookupError("a bug")
+
+
+@pytest.mark.parametrize(
+    ("failures", "logged"),
+    [
+        pytest.param([AWAY] * 12, ["503 away"], id="an error that stays"),
+        pytest.param([AWAY, AWAY, BROKEN, BROKEN, AWAY], ["503 away", "503 broken", "503 away"], id="one that changes"),
+        pytest.param([BUG] * 3, ["cannot be reconciled: LookupError('a bug')"], id="a bug"),
+        # the last attempt is after 328 seconds
+        pytest.param([AWAY] * 17, ["503 away"] * 2, id="one that stays for minutes"),
+    ],
+)
+def test_an_error_is_logged_again_if_it_changes_or_stays_for_minutes(
+    failures: list[Exception], logged: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        reconciler = SlowReconciler(*failures, seconds=0.0)
+        each, _ = controller(reconciler, "a", workers=1)
+        async with running(each.run()):
+            await asyncio.sleep(5000)
+        assert reconciler.done == ["a"]
+
+    with caplog.at_level(logging.DEBUG, "controller.runtime.manager"):
+        run_virtual(main)
+    shown = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+    assert shown == [f"test a: {text}" for text in logged]
+    assert len(caplog.records) == len(failures)
+
+
+def test_an_error_that_is_back_after_a_success_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        reconciler = SlowReconciler(AWAY, seconds=0.0)
+        each, queue = controller(reconciler, "a", workers=1)
+        async with running(each.run()):
+            await asyncio.sleep(10)
+            reconciler.fail_next(AWAY)
+            queue.add("a")
+            await asyncio.sleep(10)
+        assert reconciler.done == ["a", "a"]
+
+    with caplog.at_level(logging.WARNING, "controller.runtime.manager"):
+        run_virtual(main)
+    assert caplog.messages == ["test a: 503 away"] * 2
 
 
 def test_a_conflict_that_no_retry_resolves_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
