@@ -26,6 +26,7 @@ from registry.cluster.interface import (
     WatchEvent,
     do_nothing,
 )
+from registry.cluster.outage_log import OutageLog
 from tests.fake_cluster_events import Change, event_of, matcher, objects_at
 
 _EPOCH = "2026-01-01T00:00:00Z"
@@ -62,6 +63,7 @@ class FakeCluster:
     before: CallHook | None = None
     reviews: ReviewHandler | None = None
     writes: list[Write] = field(default_factory=list)
+    outages: OutageLog = field(default_factory=OutageLog)
     _objects: dict[tuple[str, str, Key], Object] = field(default_factory=dict)
     _history: list[Change] = field(default_factory=list)
     _compacted: int = 0

@@ -13,6 +13,11 @@ _UNKNOWN_PATH = b"404 page not found"
 _SHOWN = 200
 
 
+class Unauthorized(Exception):
+    """kube-apiserver rejected the credentials of this process. Clients get ClusterUnreachable for it instead of a
+    401."""
+
+
 def decode_answer(code: int, phrase: str, body: bytes) -> Object:
     """The object of an answer. Raises the StatusError of a Status, NotServed for an unknown path, and UnexpectedAnswer
     for a body that is none of the API's."""

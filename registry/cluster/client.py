@@ -20,7 +20,7 @@ from apiserver.encoding.offload import LARGE_BYTES, offload_if_large
 from apiserver.json import deep as deepjson
 from apiserver.meta.resource import Object
 from registry.cluster.aggregated_discovery import Discovered, DiscoveryRequests
-from registry.cluster.answer import decode_answer
+from registry.cluster.answer import Unauthorized, decode_answer
 from registry.cluster.connection import (
     ClusterSession,
     RequestObserver,
@@ -28,6 +28,7 @@ from registry.cluster.connection import (
     load_in_cluster,
     load_kubeconfig,
     query_string,
+    without_internals,
     write_query,
 )
 from registry.cluster.interface import (
@@ -40,6 +41,7 @@ from registry.cluster.interface import (
 )
 from registry.cluster.kubernetes_asyncio_shim import Configuration, RESTClientObject
 from registry.cluster.list_pages import ReadPage, Visit, visit_first, visit_page
+from registry.cluster.outage_log import OutageLog
 from registry.cluster.watch_decoder import WatchDecoder, parse_watch_event
 
 T = TypeVar("T")
@@ -82,6 +84,7 @@ class HttpClusterClient:
         )
         host = URL(self._base).authority
         self._calls, self._watches = (ClusterSession(each, observe, host=host) for each in self._transports)
+        self.outages = OutageLog()
         self._discovery = DiscoveryRequests(self._get_document)
         self._server_hostname = configuration.tls_server_name
         self._proxy = configuration.proxy or environment_proxy(URL(self._base))
@@ -284,13 +287,13 @@ class HttpClusterClient:
                             yield await asyncio.to_thread(parse_watch_event, line)
                         else:
                             yield parse_watch_event(line)
-        except _Unauthorized as e:
+        except Unauthorized as e:
             await self._renew_credentials(e)
             raise ClusterUnreachable(_NOT_ACCEPTED) from e
         except _FAILURES as e:
             # a silent stream counts as ended; the next call shows whether the server is still reachable
             if not (streaming and isinstance(e, aiohttp.SocketTimeoutError)):
-                raise ClusterUnreachable from e
+                raise ClusterUnreachable from without_internals(e)
 
     async def _call(
         self,
@@ -314,11 +317,11 @@ class HttpClusterClient:
         """Calls `send`, and once more with renewed credentials if the server answers 401."""
         try:
             return await send()
-        except _Unauthorized as e:
+        except Unauthorized as e:
             await self._renew_credentials(e)
         try:
             return await send()
-        except _Unauthorized as e:
+        except Unauthorized as e:
             raise ClusterUnreachable(_NOT_ACCEPTED) from e
 
     async def _send(self, method: str, url: URL, data: bytes | None, content_type: str) -> Object:
@@ -349,11 +352,11 @@ class HttpClusterClient:
         """Decodes the body. Raises as decode_answer."""
         body = await response.read()
         if response.status == 401:
-            raise _Unauthorized
+            raise Unauthorized
         decode = partial(decode_answer, response.status, response.reason or "", body)
         return await offload_if_large(decode, size=len(body))
 
-    async def _renew_credentials(self, rejection: _Unauthorized) -> None:
+    async def _renew_credentials(self, rejection: Unauthorized) -> None:
         if self._refresh is None:
             raise ClusterUnreachable(_NOT_ACCEPTED) from rejection
         try:
@@ -393,8 +396,3 @@ class HttpClusterClient:
     def _url(self, path: str, query: Mapping[str, str]) -> URL:
         parameters = tuple((name, value) for name, value in query.items() if value)
         return URL(f"{self._base}{path}?{query_string(parameters)}" if parameters else self._base + path, encoded=True)
-
-
-class _Unauthorized(Exception):
-    """kube-apiserver rejected the credentials of this process. Clients get ClusterUnreachable for it instead of a
-    401."""

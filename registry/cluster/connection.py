@@ -103,6 +103,13 @@ def write_query(dry_run: bool, field_manager: str) -> dict[str, str]:
     return {"dryRun": "All" if dry_run else "", "fieldManager": field_manager}
 
 
+def without_internals(error: Exception) -> Exception:
+    """The error for the log: aiohttp says of a connection that ends amid a stream how HTTP would have ended it."""
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return ConnectionError("the connection was closed while the response was sent")
+    return error
+
+
 def environment_proxy(url: URL) -> str | None:
     """The proxy for this URL according to the environment variables."""
     if urllib.request.proxy_bypass(url.host or ""):

@@ -86,7 +86,7 @@ class Informer:
         self._watch_list = True
         self._expired_in_a_row = 0
         self.cluster_error: StatusError | None = None
-        self._failures = FailureLog(resource.plural)
+        self._failures = FailureLog(resource.plural, cluster.outages)
         self._retry = asyncio.Event()
         self.heard_at: float | None = None
         """The monotonic time at which the cluster last sent a list, an event or a bookmark, in seconds."""
@@ -130,10 +130,12 @@ class Informer:
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
-        while True:
-            delay = await self._list_and_watch()
-            if delay:
-                await self._pause(delay)
+        try:
+            while True:
+                if delay := await self._list_and_watch():
+                    await self._pause(delay)
+        finally:
+            self._failures.ended()
 
     def retry_now(self) -> None:
         """Ends the pause before the next attempt, because another call has just succeeded."""
@@ -170,7 +172,7 @@ class Informer:
         unavailable = error.code == _GONE or any(cause.get("reason") == _VERSION_TOO_LARGE for cause in error.causes)
         # a watch that starts with initial events names no version that could have expired
         if unavailable and (self._rv or not self._watch_list):
-            _logger.info("informer of %s: version %d is not available, listing again", self._resource.plural, self._rv)
+            self._failures.lists_again(self._rv)
             return self._handle_unavailable_version()
         if not self._rv and self._watch_list and not isinstance(error, ClusterUnreachable):
             # sendInitialEvents is rejected with different codes: the parameter is unknown (400, 422), the storage does
@@ -301,7 +303,7 @@ class Informer:
             resource_version=str(self._rv or ""),
             send_initial_events=not self._rv,
             timeout_seconds=_WATCH_SECONDS,
-            on_open=self._opened if self._rv else _ignore,
+            on_open=self._opened,
             **self._selectors,
         )
         try:
@@ -311,8 +313,9 @@ class Informer:
                 await events.aclose()
 
     def _opened(self) -> None:
-        """The cluster has accepted the watch."""
-        self._set_cluster_error(None)
+        """The cluster has accepted the watch. Without a version, it may still not send initial events."""
+        if self._rv:
+            self._set_cluster_error(None)
 
     def _apply(self, event: WatchEvent) -> None:
         self.heard_at = time.monotonic()
@@ -389,10 +392,6 @@ async def wait_until_answered(informers: Iterable[Informer]) -> None:
         async with asyncio.timeout(_ANSWER_SECONDS):
             for informer in informers:
                 await informer.answered.wait()
-
-
-def _ignore() -> None:
-    """Initial events show themselves that the watch was accepted."""
 
 
 async def _nothing() -> None:

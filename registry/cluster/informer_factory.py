@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from apiserver.meta.errors import StatusError
-from apiserver.meta.resource import Object
+from apiserver.meta.resource import GroupResource, Object
+from registry.cluster.failure_log import LASTING_SECONDS
 from registry.cluster.informer import Informer
 from registry.cluster.interface import ClusterClient, ClusterResource, ClusterUnreachable, NotServed
 
@@ -209,12 +211,12 @@ class _WatchedAvailability:
         self._has_failed = False
         self.resource: ClusterResource | None = None
         self.checked = asyncio.Event()
-        self._warned = False
+        self._code, self._warn_at = 0, math.inf
 
     @property
     def name(self) -> str:
         first = self._candidates[0]
-        return f"{first.plural}.{first.group}"
+        return str(GroupResource(first.group, first.plural))
 
     def subscribe(
         self,
@@ -270,11 +272,17 @@ class _WatchedAvailability:
         if error is None and not self._has_failed:
             return
         self._has_failed = error is not None
+        if error is None:
+            self._code = 0
         for on_error in self._error_callbacks:
             on_error(error)
 
     def _log_error(self, error: StatusError) -> None:
-        """Logs the first such error as a warning. An unreachable cluster is logged by the informers already."""
-        level = logging.DEBUG if self._warned or isinstance(error, ClusterUnreachable) else logging.WARNING
+        """Logs an error once it has lasted. An unreachable cluster is logged by the informers already."""
+        now = asyncio.get_running_loop().time()
+        if isinstance(error, ClusterUnreachable) or error.code != self._code:
+            self._code, self._warn_at = error.code, now + LASTING_SECONDS
+        level = logging.WARNING if now >= self._warn_at else logging.DEBUG
         _logger.log(level, "cannot check whether kube-apiserver serves %s: %s", self.name, error)
-        self._warned = self._warned or level == logging.WARNING
+        if level == logging.WARNING:
+            self._warn_at = math.inf

@@ -15,6 +15,7 @@ from urllib.parse import quote
 from apiserver.meta import errors
 from apiserver.meta.go_quote import go_quote
 from apiserver.meta.resource import GroupResource, Object
+from registry.cluster.outage_log import OutageLog
 
 REQUEST_SECONDS: Final = 30.0
 """The longest time until a call that is no watch has its result, or is given up; it is not sent again then."""
@@ -177,6 +178,11 @@ ServedResource = tuple[str, str, str]
 
 class ClusterClient(Protocol):
     """Every method raises the StatusError of an error response, or ClusterUnreachable without a usable response."""
+
+    @property
+    def outages(self) -> OutageLog:
+        """The log of lost connections, for all informers."""
+        ...
 
     async def get(self, res: ClusterResource, namespace: str, name: str) -> Object: ...
 

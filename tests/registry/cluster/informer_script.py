@@ -12,6 +12,7 @@ from apiserver.meta.resource import Object
 from registry.cluster.backoff import Backoff
 from registry.cluster.informer import Informer
 from registry.cluster.interface import NAMESPACES, ClusterResource, WatchEvent
+from registry.cluster.outage_log import OutageLog
 
 END = {"annotations": {"k8s.io/initial-events-end": "true"}}
 
@@ -39,6 +40,7 @@ class Script:
         self._steps = list(steps)
         self.calls: list[str] = []
         self.over = asyncio.Event()
+        self.outages = OutageLog()
 
     async def list(self, res: ClusterResource, namespace: str = "", *, limit: int, **options: Any) -> Object:
         assert limit == 1

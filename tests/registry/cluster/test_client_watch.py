@@ -14,7 +14,7 @@ from aiohttp import web
 from apiserver.json import deep
 from apiserver.meta.errors import StatusError
 from registry.cluster.client import HttpClusterClient
-from registry.cluster.interface import HELMRELEASES, ClusterUnreachable
+from registry.cluster.interface import HELMRELEASES, ClusterUnreachable, reason_for_log
 from tests.cpu_time import LeastRatio, cpu_seconds, without_collector
 from tests.registry.cluster.http_server import Answer, Server, json, stream, watched
 
@@ -95,8 +95,20 @@ async def test_an_aborted_watch_yields_its_complete_events_and_raises(
     server.answer = stream(_line("ADDED", name="a"), b'{"type":"ADD', cut=True)
     events = aiter(client.watch(HELMRELEASES, resource_version="5"))
     assert (await anext(events)).object == {"metadata": {"name": "a"}}
-    with pytest.raises(ClusterUnreachable):
+    with pytest.raises(ClusterUnreachable) as raised:
         await anext(events)
+    assert reason_for_log(raised.value) == "the connection was closed while the response was sent"
+
+
+async def test_a_watch_tells_when_it_is_accepted(server: Server, client: HttpClusterClient) -> None:
+    opened = list[bool]()
+    server.answer = stream(_line("ADDED", name="a"))
+    await watched(client, on_open=lambda: opened.append(True))
+    assert opened == [True]
+    server.answer = json({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no"}, status=403)
+    with pytest.raises(StatusError):
+        await watched(client, on_open=lambda: opened.append(True))
+    assert opened == [True]
 
 
 @pytest.mark.parametrize(

@@ -238,6 +238,28 @@ async def test_the_error_of_an_outage_ends_once_the_kind_is_known_to_be_missing(
     assert reported[-1] is None
 
 
+@virtual
+async def test_a_lookup_that_is_refused_is_logged_once_it_lasts(caplog: pytest.LogCaptureFixture) -> None:
+    """A kube-apiserver that has just started refuses for a moment what it allows afterwards."""
+    until = 0.0
+
+    async def refuse(verb: str, res: ClusterResource, key: Key) -> None:
+        if asyncio.get_running_loop().time() < until:
+            raise StatusError(403, "Forbidden", "it is forbidden")
+        raise NotServed
+
+    informers = InformerFactory(FakeCluster(before=refuse))
+    informers.watch_availability("", "PersistentVolumeClaim", ["v1"])
+    async with running(informers):
+        for seconds, lines in ((5.0, 0), (60.0, 1)):
+            until = asyncio.get_running_loop().time() + seconds
+            await asyncio.sleep(100)
+            assert (
+                caplog.messages
+                == ["cannot check whether kube-apiserver serves persistentvolumeclaims: it is forbidden"] * lines
+            )
+
+
 @pytest.mark.usefixtures("quick")
 async def test_a_kind_is_found_without_discovery() -> None:
     cluster = DiscoveringCluster(Serving())

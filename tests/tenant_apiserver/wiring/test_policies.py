@@ -13,6 +13,7 @@ from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 from registry.cluster.interface import ClusterResource
+from registry.cluster.outage_log import OutageLog
 from tenant_apiserver.wiring.policies import DiscoverableCluster, InformerParamSource
 from tests.virtual_time import virtual
 
@@ -24,6 +25,7 @@ class ClusterOfLimits:
 
     def __init__(self, response: StatusError | None) -> None:
         self._response = response
+        self.outages = OutageLog()
 
     async def discover(self, api_version: str) -> Object:
         return {"resources": [{"name": "limits", "kind": "Limit", "namespaced": True}]}
