@@ -116,10 +116,11 @@ class StateCollector(Collector):
         )
 
     def _ages(self) -> GaugeMetricFamily:
-        """A cluster sends a bookmark each minute where nothing changes."""
+        """A kube-apiserver sends no bookmarks of a kind of which it has seen no event since its start, nor progress of
+        etcd. The watch is then silent, and opened again."""
         found = GaugeMetricFamily(
             "tenant_apiserver_informer_age_seconds",
-            "Seconds since the cluster last sent a list, an event or a bookmark of the resource.",
+            "Seconds since the cluster last sent a list, an event or a bookmark of it, or accepted a watch.",
             labels=["resource"],
         )
         now, ages = self._clock(), dict[str, float]()

@@ -47,7 +47,7 @@ from registry.cluster.watch_decoder import WatchDecoder, parse_watch_event
 T = TypeVar("T")
 _CONNECT_TIMEOUT = 10.0
 _CALL_TIMEOUT = ClientTimeout(total=REQUEST_SECONDS, sock_connect=_CONNECT_TIMEOUT)
-# kube-apiserver sends a bookmark about every minute: a stream that is silent for longer may be a dead connection.
+# Most kinds get a bookmark about every minute: a stream that is silent for longer may be a dead connection.
 _WATCH_SILENCE = 100.0
 _TOKEN_SECONDS = 30.0
 _POOL = 100

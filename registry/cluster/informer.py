@@ -89,7 +89,7 @@ class Informer:
         self._failures = FailureLog(resource.plural, cluster.outages)
         self._retry = asyncio.Event()
         self.heard_at: float | None = None
-        """The monotonic time at which the cluster last sent a list, an event or a bookmark, in seconds."""
+        """The monotonic time at which the cluster last confirmed the objects, in seconds."""
         self.answered = asyncio.Event()
         """Set once the cluster has answered with a list that the handlers have processed, or with an error."""
         self.first_version = 0
@@ -158,7 +158,7 @@ class Informer:
             if self._rv or self._watch_list:
                 return await self._watch()
             await self._list()
-            # not before the list: until it is there, nothing can be judged by the cache
+            # not before the list, without which nothing can be judged
             return self._backoff.next() if self._expired_in_a_row > 1 else 0.0
         except StatusError as e:
             return self._handle_error(e)
@@ -313,8 +313,9 @@ class Informer:
                 await events.aclose()
 
     def _opened(self) -> None:
-        """The cluster has accepted the watch. Without a version, it may still not send initial events."""
+        """The cluster sends what the store lacks, if anything. Initial events it may yet fail to send."""
         if self._rv:
+            self.heard_at = time.monotonic()
             self._set_cluster_error(None)
 
     def _apply(self, event: WatchEvent) -> None:

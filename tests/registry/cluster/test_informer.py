@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
@@ -11,9 +11,19 @@ from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import GroupResource, Key, Object
 from registry.cluster.backoff import Backoff
 from registry.cluster.informer import Informer, wait_until_answered
-from registry.cluster.interface import NAMESPACES, ClusterUnreachable
+from registry.cluster.interface import NAMESPACES, ClusterUnreachable, WatchEvent
 from tests.loop_iterations import count_loop_iterations
-from tests.registry.cluster.informer_script import INITIAL, RecordingHandler, Script, bookmark, event, obj, page, play
+from tests.registry.cluster.informer_script import (
+    INITIAL,
+    RecordingHandler,
+    Script,
+    at_once,
+    bookmark,
+    event,
+    obj,
+    page,
+    play,
+)
 
 
 class OrderedHandler(RecordingHandler):
@@ -41,6 +51,42 @@ async def test_a_watch_with_initial_events_lists_and_then_watches() -> None:
     assert run.handled == [("replace", ["a", "b"], 5), ("MODIFIED", "a", 6), ("DELETED", "b", 7), ("bookmark", 9)]
     assert run.calls == ["watchlist", "watch 9"]
     assert run.informer.synced.is_set()
+
+
+class SilentCluster(Script):
+    """Ends the watch after the initial events, and sends nothing in later ones. Opens these unless it `refuses`."""
+
+    def __init__(self, *, refuses: bool) -> None:
+        super().__init__(INITIAL)
+        self._refuses = refuses
+
+    def forget_when_confirmed(self, informer: Informer) -> None:
+        self._informer = informer
+
+    async def watch(self, *args: Any, **options: Any) -> AsyncIterator[WatchEvent]:
+        if not options["send_initial_events"]:
+            self._informer.heard_at = None
+            if self._refuses:
+                self.over.set()
+                raise REFUSED
+        async for each in super().watch(*args, **options):
+            yield each
+
+
+REFUSED = StatusError(403, "Forbidden", "no")
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+async def test_a_watch_that_is_accepted_confirms_the_objects(refuses: bool) -> None:
+    """kube-apiserver sends no bookmarks of a kind of which it has seen no event since its start."""
+    cluster = SilentCluster(refuses=refuses)
+    informer = Informer(cluster, NAMESPACES, sleep=at_once)  # type: ignore[arg-type]
+    cluster.forget_when_confirmed(informer)
+    task = asyncio.create_task(informer.run())
+    await asyncio.wait_for(cluster.over.wait(), 5)
+    assert (informer.heard_at is None) is refuses
+    task.cancel()
+    await asyncio.wait([task])
 
 
 @pytest.mark.parametrize("steps", [[INITIAL], [errors.BadRequest("no watch list"), page(5, obj("a", 3))]])
