@@ -1,4 +1,4 @@
-"""What readiness says about informers: which it still waits for, and which the cluster does not let watch. Pure."""
+"""The informers that readiness still waits for, and those that the cluster does not let watch. Pure."""
 
 from __future__ import annotations
 

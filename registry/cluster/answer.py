@@ -13,7 +13,7 @@ _UNKNOWN_PATH = b"404 page not found"
 _SHOWN = 200
 
 
-class Unauthorized(Exception):
+class CredentialsRejected(Exception):
     """kube-apiserver rejected the credentials of this process. Clients get ClusterUnreachable for it instead of a
     401."""
 

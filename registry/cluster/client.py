@@ -20,7 +20,7 @@ from apiserver.encoding.offload import LARGE_BYTES, offload_if_large
 from apiserver.json import deep as deepjson
 from apiserver.meta.resource import Object
 from registry.cluster.aggregated_discovery import Discovered, DiscoveryRequests
-from registry.cluster.answer import Unauthorized, decode_answer
+from registry.cluster.answer import CredentialsRejected, decode_answer
 from registry.cluster.connection import (
     ClusterSession,
     RequestObserver,
@@ -287,7 +287,7 @@ class HttpClusterClient:
                             yield await asyncio.to_thread(parse_watch_event, line)
                         else:
                             yield parse_watch_event(line)
-        except Unauthorized as e:
+        except CredentialsRejected as e:
             await self._renew_credentials(e)
             raise ClusterUnreachable(_NOT_ACCEPTED) from e
         except _FAILURES as e:
@@ -317,11 +317,11 @@ class HttpClusterClient:
         """Calls `send`, and once more with renewed credentials if the server answers 401."""
         try:
             return await send()
-        except Unauthorized as e:
+        except CredentialsRejected as e:
             await self._renew_credentials(e)
         try:
             return await send()
-        except Unauthorized as e:
+        except CredentialsRejected as e:
             raise ClusterUnreachable(_NOT_ACCEPTED) from e
 
     async def _send(self, method: str, url: URL, data: bytes | None, content_type: str) -> Object:
@@ -352,11 +352,11 @@ class HttpClusterClient:
         """Decodes the body. Raises as decode_answer."""
         body = await response.read()
         if response.status == 401:
-            raise Unauthorized
+            raise CredentialsRejected
         decode = partial(decode_answer, response.status, response.reason or "", body)
         return await offload_if_large(decode, size=len(body))
 
-    async def _renew_credentials(self, rejection: Unauthorized) -> None:
+    async def _renew_credentials(self, rejection: CredentialsRejected) -> None:
         if self._refresh is None:
             raise ClusterUnreachable(_NOT_ACCEPTED) from rejection
         try:
