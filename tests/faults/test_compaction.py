@@ -32,7 +32,8 @@ def test_no_event_is_lost_by_compaction(own_kube: KubeCluster, tmp_path: Path) -
     kube = own_kube
     for name in "abc":
         kube.client().request("POST", tenants_path(ROOT), manifest(name)).expect(201)
-    with started_proxied_server(kube, kube.account, tmp_path) as proxied:
+    # a list that an outage makes necessary is logged for debugging
+    with started_proxied_server(kube, kube.account, tmp_path, verbosity=4) as proxied:
         reflector = Reflector(lambda: proxied.client, tenants_path())
         try:
             wait_until("the watch has begun", lambda: len(reflector.state) > 3, seconds=PATIENCE)

@@ -54,7 +54,7 @@ class ProxiedServer(ServerAndCluster):
 
 @contextmanager
 def started_proxied_server(
-    cluster: E2eCluster, identity: Identity, directory: Path, *, withheld: str = ""
+    cluster: E2eCluster, identity: Identity, directory: Path, *, withheld: str = "", verbosity: int = 1
 ) -> Iterator[ProxiedServer]:
     """Runs a server without controllers that reaches the cluster with this identity.
 
@@ -63,7 +63,7 @@ def started_proxied_server(
     """
     port, proxy = free_port(), FaultyProxy(cluster.url, identity)
     flags = [f"--kubeconfig={proxy.add_server(PROXIED_SERVER, directory)}", f"--cert-dir={directory / 'certs'}"]
-    address = [f"--secure-port={port}", "--bind-address=127.0.0.1", f"--root-host={ROOT_HOST}"]
+    address = [f"--secure-port={port}", "--bind-address=127.0.0.1", f"--root-host={ROOT_HOST}", f"-v={verbosity}"]
     with ExitStack() as stack:
         stack.callback(proxy.close)
         if withheld:
