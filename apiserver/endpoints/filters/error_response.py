@@ -44,7 +44,8 @@ class ErrorResponses:
 
 
 async def _send(context: RequestContext, response: LargeResponse) -> web.Response:
-    """Sends a Status that quotes a large value, whose memory the user's other requests leave free; else a 429."""
+    """Sends a large Status if the user's share of memory has room for it, and otherwise returns a 429. Aborts the
+    connection, and raises ConnectionResetError, if the client does not read it within a minute."""
     try:
         async with asyncio.timeout(_SEND_SECONDS):
             await send_large(context, response)
