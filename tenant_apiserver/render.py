@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import yaml
 
 from apiserver.meta.resource import Key, Object
+from apiserver.meta.suggestion import suggest
 from controller.platform.settings import PlatformSettings
 from controller.publishing.facts import ServicePorts
 from controller.publishing.routes.render import render_routes
@@ -45,13 +45,8 @@ def unknown_services(settings: PlatformSettings) -> str:
     unknown = [each for each in dict.fromkeys(settings.publishing.exposed_services) if each not in SERVICES]
     if not unknown:
         return ""
-    described = ", ".join(f"{each}{_hint(each)}" for each in unknown)
+    described = ", ".join(each + suggest(each, SERVICES, " (did you mean {}?)") for each in unknown)
     return f"No such services: {described} of publishing.exposedServices; there are {', '.join(SERVICES)}."
-
-
-def _hint(name: str) -> str:
-    nearest = difflib.get_close_matches(name, SERVICES, n=1)
-    return f" (did you mean {nearest[0]}?)" if nearest else ""
 
 
 def missing_routes(settings: PlatformSettings, file: Path | None) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from apiserver.meta.suggestion import suggest
 from controller.platform.settings import WRONG_KEY, PlatformSettings
 
 _UNKNOWN = "extra_forbidden"
@@ -46,8 +46,7 @@ def _hint(key: Sequence[object]) -> str:
     section: type[BaseModel] | None = PlatformSettings
     for each in sections:
         section = _section(section, each)
-    nearest = difflib.get_close_matches(unknown, _fields(section), n=1)
-    return f"; did you mean {nearest[0]}?" if nearest else ""
+    return suggest(unknown, _fields(section))
 
 
 def _section(of: type[BaseModel] | None, key: str) -> type[BaseModel] | None:

@@ -21,7 +21,7 @@ REQUEST_SECONDS: Final = 30.0
 """The longest time until a call that is no watch has its result, or is given up; it is not sent again then."""
 FORBIDDEN: Final = 403
 # of kube-apiserver's authorization, as opposed to admission
-_DENIED = re.compile(r' cannot ([a-z]+) resource "([^"]+)" in API group "([^"]*)"')
+_DENIED = re.compile(r' is forbidden: User "[^"]*" cannot ([a-z]+) resource "([^"]+)"(?: in API group "([^"]*)")?')
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def missing_right(error: errors.StatusError) -> str:
     """The right that the server lacks, such as "list secrets"; empty if the cluster has refused nothing, or something
     else."""
     denied = _DENIED.search(error.message) if error.code == FORBIDDEN else None
-    return f"{denied[1]} {GroupResource(denied[3], denied[2])}" if denied else ""
+    return f"{denied[1]} {GroupResource(denied[3] or '', denied[2])}" if denied else ""
 
 
 class UnexpectedAnswer(ClusterUnreachable):

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import GroupKind, GroupResource, Key, Resource
-from registry.cluster.interface import ClusterResource, ClusterUnreachable, NotServed
-
-# kube-apiserver's authorization of our account, as opposed to a refusal by admission
-_DENIED = re.compile(r' is forbidden: User "[^"]*" cannot [a-z]+ resource ')
+from registry.cluster.interface import ClusterResource, ClusterUnreachable, NotServed, missing_right
 
 
 def translate(
@@ -25,7 +21,7 @@ def translate(
     if isinstance(error, ClusterUnreachable) or not about:
         return error
     match error.reason:
-        case "Forbidden" if _DENIED.search(error.message):
+        case "Forbidden" if missing_right(error):
             return not_permitted(shown)
         case "NotFound":
             return errors.NotFound(shown.group_resource, key.name)

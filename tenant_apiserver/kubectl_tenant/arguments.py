@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Sequence
 from typing import NoReturn
 
+from apiserver.meta.suggestion import suggest
 from registry.names import asked_host_error
 from tenant_apiserver.kubectl_tenant.words import (
     ADDRESSES,
@@ -76,8 +76,7 @@ def _check_words(parser: _Parser, flags: Sequence[str], others: Sequence[str]) -
     all_of_them = f"the commands are {', '.join(COMMANDS)}"
     if not others:
         parser.error(f"a command is missing; {all_of_them}")
-    nearest = difflib.get_close_matches(others[0], COMMANDS, n=1)
-    parser.error(f"unknown command {others[0]}; {f'did you mean {nearest[0]}?' if nearest else all_of_them}")
+    parser.error(f"unknown command {others[0]}{suggest(others[0], COMMANDS) or f'; {all_of_them}'}")
 
 
 def _is_no_text(word: str) -> bool:
@@ -141,8 +140,7 @@ def _superfluous(found: argparse.Namespace, rest: Sequence[str]) -> str:
         return f"{found.command} has too many arguments: {' '.join(rest)}{hint}"
     flag = unknown[0].partition("=")[0]
     names = [name for each in FLAGS if each.belongs_to(found.command) for name in each.names if len(name) > 2]
-    nearest = difflib.get_close_matches(flag, names, n=1)
-    return f"unknown flag: {flag}{f'; did you mean {nearest[0]}?' if nearest else ''}"
+    return f"unknown flag: {flag}{suggest(flag, names)}"
 
 
 def _flags_of_kubectl(found: argparse.Namespace) -> list[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from apiserver.meta.suggestion import suggest
 
 ENVIRONMENT_PREFIX = "TENANT_APISERVER_"
 
@@ -54,8 +55,7 @@ def unrecognized(arguments: Sequence[str], flags: Sequence[Flag]) -> str:
     """The problem with arguments that no flag is called, with the flag that is most like the first of them."""
     problem = f"unrecognized arguments: {' '.join(arguments)}"
     names = [name for flag in flags for name in flag.names]
-    nearest = difflib.get_close_matches(arguments[0].partition("=")[0], names, n=1)
-    return f"{problem}; did you mean {nearest[0]}?" if nearest else problem
+    return problem + suggest(arguments[0].partition("=")[0], names)
 
 
 def no_command(arguments: Sequence[str], commands: Iterable[str]) -> str:
