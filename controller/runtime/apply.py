@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from apiserver.meta.errors import StatusError
-from apiserver.meta.resource import Object
+from apiserver.meta.resource import Key, Object
 from apiserver.patch.media_types import MERGE_PATCH
+from controller.runtime.freshness import Freshness, ObjectCache
 from controller.runtime.write_gate import WriteGate
 from registry.cluster.interface import ClusterClient, ClusterResource
 
@@ -66,13 +67,21 @@ class ControllerOwner:
 class ClusterWriter:
     """Every method raises the cluster's StatusError, and NotLeading if the gate is closed.
 
-    `writes` counts the requests that were sent.
+    `writes` counts the requests that were sent. `caches` are those that objects of a kind are observed in.
     """
 
-    def __init__(self, *, cluster: ClusterClient, gate: WriteGate) -> None:
+    def __init__(
+        self, *, cluster: ClusterClient, gate: WriteGate, caches: Mapping[ClusterResource, ObjectCache] | None = None
+    ) -> None:
         self._cluster = cluster
         self._gate = gate
+        self._freshness = Freshness(caches)
         self.writes = 0
+
+    def require_current(self, res: ClusterResource, observed: Object) -> None:
+        """Raises StaleObservation, a Conflict, if the object is known to have changed since it was observed. For a
+        reconciler that would do much before its own write fails with it."""
+        self._freshness.require_current(res, observed)
 
     async def ensure(
         self,
@@ -90,13 +99,15 @@ class ClusterWriter:
         """
         if observed is None:
             desired = render(None)
+            metadata = desired["metadata"]
+            namespace, name = metadata.get("namespace", ""), metadata["name"]
+            self._freshness.require_absent(res, Key(namespace, name))
             try:
                 return await self.create(res, desired)
             except StatusError as e:
                 if e.reason != "AlreadyExists":
                     raise
-                metadata = desired["metadata"]
-                observed = await self._cluster.get(res, metadata.get("namespace", ""), metadata["name"])
+                observed = await self._cluster.get(res, namespace, name)
         if reason := owner.refusal(observed):
             raise ForeignObject(reason)
         changes = create_merge_patch(observed, render(observed))
@@ -105,12 +116,14 @@ class ClusterWriter:
     async def create(self, res: ClusterResource, desired: Object) -> Object:
         async with self._gate.writing():
             self.writes += 1
-            return await self._cluster.create(
+            created = await self._cluster.create(
                 res,
                 drop_nulls({"apiVersion": res.api_version, "kind": res.kind, **desired}),
                 namespace=desired["metadata"].get("namespace", ""),
                 field_manager=FIELD_MANAGER,
             )
+        self._freshness.record(res, created)
+        return created
 
     async def patch(
         self,
@@ -122,13 +135,16 @@ class ClusterWriter:
         is_busy: bool = False,
     ) -> Object:
         """Send a merge patch that the cluster rejects with Conflict if the object is no longer the observed one; one
-        that `is_busy` may have changed."""
+        that `is_busy` may have changed. If that is known beforehand, the Conflict is a StaleObservation, and nothing is
+        sent."""
         metadata = observed["metadata"]
+        if not is_busy:
+            self.require_current(res, observed)
         version = {} if is_busy else {"resourceVersion": metadata["resourceVersion"]}
         body = {**changes, "metadata": {**changes.get("metadata", {}), **version}}
         async with self._gate.writing():
             self.writes += 1
-            return await self._cluster.patch(
+            patched = await self._cluster.patch(
                 res,
                 metadata.get("namespace", ""),
                 metadata["name"],
@@ -137,6 +153,8 @@ class ClusterWriter:
                 subresource=subresource,
                 field_manager=FIELD_MANAGER,
             )
+        self._freshness.record(res, patched)
+        return patched
 
     async def write_status(self, res: ClusterResource, observed: Object, status: Object) -> Object | None:
         """Patch fields of the status, with the same precondition as `patch`; None if the object does not exist."""
@@ -149,6 +167,7 @@ class ClusterWriter:
 
     async def delete(self, res: ClusterResource, observed: Object, *, propagation: str = "Background") -> None:
         """Delete the object if it is still in the observed state; an object that does not exist is no error."""
+        self.require_current(res, observed)
         metadata = observed["metadata"]
         preconditions = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
         async with self._gate.writing():

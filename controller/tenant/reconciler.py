@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Protocol
 
 from apiserver.meta.errors import StatusError
-from apiserver.meta.resource import Key
+from apiserver.meta.resource import Key, Object
 from controller.runtime.conditions import Finding
 from controller.tenant.finalizer import SelfAccessCleanup, TenantFinalizer
 from controller.tenant.helm_ownership import merge_chart_conflicts
@@ -56,9 +56,12 @@ class TenantReconciler:
         content_steps: Sequence[Step] = (),
         self_access: SelfAccessCleanup,
         status: TenantStatusWriter,
+        require_current: Callable[[Object], None],
         may_be_withdrawn: Callable[[Key], bool],
         enqueue_after: Callable[[Key, float], None],
     ) -> None:
+        """`require_current` raises StaleObservation for a HelmRelease that has changed since it was observed."""
+        self._require_current = require_current
         self._may_be_withdrawn = may_be_withdrawn
         self._enqueue_after = enqueue_after
         self._self_access = self_access
@@ -75,6 +78,8 @@ class TenantReconciler:
         if observed is None:
             await self._self_access.remove(key)
             return
+        # the end of it all, the status, could not be written
+        self._require_current(observed.release)
         try:
             rejections = await self._reconcile(observed)
         except StatusError as e:

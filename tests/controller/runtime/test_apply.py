@@ -18,6 +18,7 @@ from controller.runtime.apply import (
     merge_owner_references,
     missing_fields,
 )
+from controller.runtime.freshness import StaleObservation
 from controller.runtime.write_gate import LeaseGate, NotLeading, OpenGate
 from registry.cluster.interface import CONFIGMAPS
 from tests.fake_cluster import FakeCluster
@@ -131,6 +132,25 @@ async def test_a_stale_observation_is_a_conflict(cluster: FakeCluster, writer: C
         await ensure(writer, {"a": "1"}, observed)
 
     assert (raised.value.code, stored(cluster)["data"]) == (409, {"a": "5"})
+
+
+async def test_nothing_is_sent_for_an_object_that_our_own_last_write_has_changed_since(
+    cluster: FakeCluster, writer: ClusterWriter
+) -> None:
+    observed = await ensure(writer, {"a": "1"}, None)
+    later = await ensure(writer, {"a": "2"}, observed)
+
+    for write in (
+        ensure(writer, {"a": "3"}, observed),
+        writer.write_status(CONFIGMAPS, observed, {"a": "3"}),
+        writer.delete(CONFIGMAPS, observed),
+    ):
+        with pytest.raises(StaleObservation):
+            await write
+    assert (writer.writes, stored(cluster)["data"]) == (2, {"a": "2"})
+
+    await ensure(writer, {"a": "3"}, later)
+    assert stored(cluster)["data"] == {"a": "3"}
 
 
 async def test_nothing_is_written_through_a_closed_gate(cluster: FakeCluster) -> None:

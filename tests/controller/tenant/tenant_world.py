@@ -114,7 +114,8 @@ class World:
         )
         follow_cluster(self._tenants, self.sources)
         self.tree = self._tenants.tree
-        self.writer = ClusterWriter(cluster=self.cluster, gate=OpenGate())
+        caches = {HELMRELEASES: self._tenants.releases, NAMESPACES: self._tenants.namespaces}
+        self.writer = ClusterWriter(cluster=self.cluster, gate=OpenGate(), caches=caches)
         self.cache = self._tenants.cache
         self._informers = InformerFactory(self.cluster, shared=self._tenants.informers)
         self.publishing = publishing_guard(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from registry.cluster.interface import HELMRELEASES, NAMESPACES
+from apiserver.meta.resource import Key
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, ClusterResource, WatchEvent
 from tests.controller.tenant.tenant_world import World
 from tests.fake_cluster import FakeCluster
 from tests.tenant_objects import release
@@ -381,3 +384,36 @@ async def test_the_readiness_of_a_chart_is_not_overwritten() -> None:
         found["status"] = {"conditions": [{"type": "Ready", "status": "False", "reason": "InstallFailed"}]}
         await world.cluster.update(HELMRELEASES, found, subresource="status")
     assert world.conditions("alpha")["Ready"] == ("False", "InstallFailed")
+
+
+class _LateReleases(FakeCluster):
+    """Watch events of HelmReleases arrive a second after the write, those of other kinds immediately."""
+
+    async def watch(self, res: ClusterResource, *args: Any, **kwargs: Any) -> AsyncIterator[WatchEvent]:
+        async for event in super().watch(res, *args, **kwargs):
+            if res == HELMRELEASES:
+                await asyncio.sleep(1)
+            yield event
+
+
+@virtual
+async def test_no_write_is_sent_that_our_own_last_write_has_made_a_conflict() -> None:
+    """Others' events, here changed settings, start reconciles before the event of the tenant's own last write."""
+    cluster = _LateReleases()
+    sent: list[Key] = []
+
+    async def record(verb: str, res: ClusterResource, key: Key) -> None:
+        if (verb, res) == ("patch", HELMRELEASES):
+            sent.append(key)
+
+    world = World(cluster)
+    async with world.running():
+        sent.clear()
+        cluster.before = record
+        await cluster.create(HELMRELEASES, release("alpha"))
+        for _ in range(100):
+            await asyncio.sleep(0.1)
+            world.settings.notify()
+    # the finalizer and the status
+    assert sent == [Key("tenant-root", "tenant-alpha")] * 2
+    assert world.conditions("alpha")["NamespaceReady"] == ("True", "Reconciled")
