@@ -3,6 +3,7 @@
 #   ENGINE       docker (default), podman or buildah, with flags if needed
 #   BASE         an image with Python 3.11 or later and venv; localhost/… is not pulled
 #   IMAGE        name of the image, without a tag
+#   MALLOC       jemalloc (default), which a base with apt installs, or glibc
 #   BUILD_FLAGS  further flags of the build, such as --isolation=chroot
 set -eu
 cd "$(dirname "$0")/.."
@@ -23,7 +24,8 @@ pinned="${base%:*}@sha256:${digest##*sha256:}"
 mkdir -p build
 echo "$pinned" > build/base-image.txt
 # shellcheck disable=SC2086
-$engine build ${BUILD_FLAGS:-} --build-arg="BASE=$pinned" --tag="$image:$version" \
+$engine build ${BUILD_FLAGS:-} --build-arg="BASE=$pinned" \
+    --build-arg="MALLOC=${MALLOC:-jemalloc}" --tag="$image:$version" \
     --label="org.opencontainers.image.version=$version" \
     --label="org.opencontainers.image.base.name=$base" \
     --label="org.opencontainers.image.base.digest=sha256:${digest##*sha256:}" .
