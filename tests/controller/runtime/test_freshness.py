@@ -10,16 +10,9 @@ import pytest
 from apiserver.meta.resource import Key, Object
 from controller.runtime.freshness import Freshness, StaleObservation
 from registry.cluster.interface import CONFIGMAPS, HELMRELEASES
+from tests.fake_clock import FakeClock
 
 A = Key("ns", "a")
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @dataclass(frozen=True)
@@ -57,10 +50,10 @@ def is_stale(check: Callable[[], None]) -> bool:
 def test_an_object_observed_as_it_was_before_our_own_last_write_is_stale(
     observed: Object, after: float, expected: bool
 ) -> None:
-    clock = Clock()
+    clock = FakeClock()
     freshness = Freshness(clock=clock)
     freshness.record(HELMRELEASES, obj(10))
-    clock.now += after
+    clock.advance(after)
 
     assert is_stale(lambda: freshness.require_current(HELMRELEASES, observed)) is expected
     assert not is_stale(lambda: freshness.require_current(CONFIGMAPS, observed))
@@ -101,10 +94,10 @@ def test_an_object_of_which_the_cache_has_a_later_version_by_now_is_stale(cache:
 def test_an_object_is_absent_once_the_cache_has_reached_our_own_last_write(
     reached: int, after: float, expected: bool
 ) -> None:
-    clock = Clock()
+    clock = FakeClock()
     freshness = Freshness({HELMRELEASES: Cache(reached)}, clock=clock)
     freshness.record(HELMRELEASES, obj(10))
-    clock.now += after
+    clock.advance(after)
 
     assert is_stale(lambda: freshness.require_absent(HELMRELEASES, A)) is expected
     assert not is_stale(lambda: freshness.require_absent(HELMRELEASES, Key("ns", "b")))
@@ -112,9 +105,9 @@ def test_an_object_is_absent_once_the_cache_has_reached_our_own_last_write(
 
 
 def test_own_writes_are_forgotten_after_ten_seconds() -> None:
-    clock = Clock()
+    clock = FakeClock()
     freshness = Freshness(clock=clock)
     for number in range(100):
         freshness.record(HELMRELEASES, obj(number, name=str(number)))
-        clock.now += 1.0
+        clock.advance(1)
     assert len(freshness) == 10
