@@ -29,7 +29,7 @@ from controller.tenant.platform_settings_step import deletion_event
 from controller.tenant.root import ROOT, RootEventHandler, RootReconciler
 from registry.cluster.informer import Informer
 from registry.cluster.informer_factory import InformerFactory
-from registry.cluster.interface import HELMRELEASES, NAMESPACES, ClusterClient
+from registry.cluster.interface import ClusterClient
 from registry.tenantgateway.types import GROUP as GATEWAYS
 from tenant_apiserver.wiring.applications.api import ApplicationApi
 from tenant_apiserver.wiring.applications.controllers import workloads_controller
@@ -78,11 +78,8 @@ class Controllers:
         self._tenants = context.tenants
         self._sources = context.sources
         gate = LeaseGate() if lease_namespace else None
-        writer = ClusterWriter(
-            cluster=context.cluster,
-            gate=gate or OpenGate(),
-            caches={HELMRELEASES: context.tenants.releases, NAMESPACES: context.tenants.namespaces},
-        )
+        caches = context.tenants.object_caches
+        writer = ClusterWriter(cluster=context.cluster, gate=gate or OpenGate(), caches=caches)
         queues = WorkQueueMetrics(context.metrics.registry)
         self._informers = InformerFactory(context.cluster, shared=context.tenants.informers)
         recorder = EventRecorder(

@@ -23,7 +23,7 @@ from controller.platform.settings import SettingsSource
 from registry.application.release_backend import ReleaseBackend
 from registry.application.release_cache import ReleaseCache
 from registry.cluster.informer import Informer
-from registry.cluster.interface import NAMESPACES, RESOURCEQUOTAS, is_terminating
+from registry.cluster.interface import NAMESPACES, RESOURCEQUOTAS, ClusterResource, is_terminating
 from registry.cluster.shared_events import SharedEvents
 from registry.explain.diff.storage import TenantDiffs
 from registry.generic.backend import Backend
@@ -99,6 +99,11 @@ class TenantApi:
     """Tasks besides the informers, by name; the caller runs them."""
     may_be_withdrawn: Callable[[Key], bool]
     """Returns True for a Tenant that no controller may act on yet, because another one may exclude it."""
+
+    @property
+    def object_caches(self) -> Mapping[ClusterResource, Informer]:
+        """The informers whose objects controllers observe and write."""
+        return {each.resource: each for each in (self.releases, self.namespaces)}
 
 
 def tenant_api(config: TenantApiConfig) -> TenantApi:

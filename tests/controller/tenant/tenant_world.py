@@ -114,8 +114,7 @@ class World:
         )
         follow_cluster(self._tenants, self.sources)
         self.tree = self._tenants.tree
-        caches = {HELMRELEASES: self._tenants.releases, NAMESPACES: self._tenants.namespaces}
-        self.writer = ClusterWriter(cluster=self.cluster, gate=OpenGate(), caches=caches)
+        self.writer = ClusterWriter(cluster=self.cluster, gate=OpenGate(), caches=self._tenants.object_caches)
         self.cache = self._tenants.cache
         self._informers = InformerFactory(self.cluster, shared=self._tenants.informers)
         self.publishing = publishing_guard(

@@ -70,6 +70,7 @@ class ServingReplica:
         releases = watch_releases(cluster)
         tenants: Any = SimpleNamespace(
             informers=(),
+            object_caches={},
             namespaces=namespaces,
             visibility=by_rbac(cluster),
             releases=releases.informer,
