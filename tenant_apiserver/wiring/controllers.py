@@ -78,15 +78,11 @@ class Controllers:
         self._tenants = context.tenants
         self._sources = context.sources
         gate = LeaseGate() if lease_namespace else None
-        caches = context.tenants.object_caches
-        writer = ClusterWriter(cluster=context.cluster, gate=gate or OpenGate(), caches=caches)
+        new_writer = partial(ClusterWriter, cluster=context.cluster, gate=gate or OpenGate())
+        writer = new_writer(caches=context.tenants.object_caches)
         queues = WorkQueueMetrics(context.metrics.registry)
         self._informers = InformerFactory(context.cluster, shared=context.tenants.informers)
-        recorder = EventRecorder(
-            writer=ClusterWriter(cluster=context.cluster, gate=gate or OpenGate()),
-            controller=REPORTING_CONTROLLER,
-            instance=socket.gethostname(),
-        )
+        recorder = EventRecorder(writer=new_writer(), controller=REPORTING_CONTROLLER, instance=socket.gethostname())
         self.recorder: Recorder = recorder
         """Writes Events while this replica leads."""
         if context.sources is not None:
