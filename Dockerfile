@@ -10,8 +10,8 @@ COPY . /app
 RUN /venv/bin/python -m compileall -q /app
 
 FROM ${BASE}
-# With tens of thousands of Tenants, glibc's malloc takes a sixth of the time of a create (docs/performance.md). A path
-# without a directory is that of any architecture. A base without apt keeps its own malloc.
+# With tens of thousands of Tenants, glibc's malloc takes a sixth of the time of a create (docs/performance.md). The name
+# without a directory is right for any architecture. A base without apt keeps its own malloc.
 ARG MALLOC=jemalloc
 RUN if [ "$MALLOC" = jemalloc ] && command -v apt-get >/dev/null; then \
         apt-get update -qq && apt-get install -qq --no-install-recommends libjemalloc2 && rm -rf /var/lib/apt/lists/* \

@@ -78,10 +78,10 @@ class ClusterWriter:
         self._freshness = Freshness(caches)
         self.writes = 0
 
-    def require_current(self, res: ClusterResource, observed: Object) -> None:
-        """Raises StaleObservation, a Conflict, if the object is known to have changed since it was observed. For a
-        reconciler that would do much before its own write fails with it."""
-        self._freshness.require_current(res, observed)
+    def require_own_write_observed(self, res: ClusterResource, observed: Object) -> None:
+        """Raises StaleObservation, a Conflict, if we have written the object since it was observed. For a reconciler
+        that would do much before its own write fails with it."""
+        self._freshness.require_own_write_observed(res, observed)
 
     async def ensure(
         self,
@@ -139,7 +139,7 @@ class ClusterWriter:
         sent."""
         metadata = observed["metadata"]
         if not is_busy:
-            self.require_current(res, observed)
+            self._freshness.require_current(res, observed)
         version = {} if is_busy else {"resourceVersion": metadata["resourceVersion"]}
         body = {**changes, "metadata": {**changes.get("metadata", {}), **version}}
         async with self._gate.writing():
@@ -167,7 +167,7 @@ class ClusterWriter:
 
     async def delete(self, res: ClusterResource, observed: Object, *, propagation: str = "Background") -> None:
         """Delete the object if it is still in the observed state; an object that does not exist is no error."""
-        self.require_current(res, observed)
+        self._freshness.require_current(res, observed)
         metadata = observed["metadata"]
         preconditions = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
         async with self._gate.writing():

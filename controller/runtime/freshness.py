@@ -70,12 +70,16 @@ class Freshness:
 
     def require_current(self, res: ClusterResource, observed: Object) -> None:
         """Raises StaleObservation if we have written the object since it was observed, or its cache has a later one."""
-        key, version = key_of(observed), _version(observed["metadata"])
-        if self._last_own_version(res, key) > version:
-            raise _stale(res, key)
-        cache = self._caches.get(res)
+        self.require_own_write_observed(res, observed)
+        cache, key = self._caches.get(res), key_of(observed)
         cached = cache.store.get(key) if cache is not None else None
-        if cached is not None and _version(cached["metadata"]) > version:
+        if cached is not None and _version(cached["metadata"]) > _version(observed["metadata"]):
+            raise _stale(res, key)
+
+    def require_own_write_observed(self, res: ClusterResource, observed: Object) -> None:
+        """As `require_current`, for an object that was just read from its cache."""
+        key = key_of(observed)
+        if self._last_own_version(res, key) > _version(observed["metadata"]):
             raise _stale(res, key)
 
     def require_absent(self, res: ClusterResource, key: Key) -> None:

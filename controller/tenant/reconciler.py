@@ -56,12 +56,12 @@ class TenantReconciler:
         content_steps: Sequence[Step] = (),
         self_access: SelfAccessCleanup,
         status: TenantStatusWriter,
-        require_current: Callable[[Object], None],
+        require_own_write_observed: Callable[[Object], None],
         may_be_withdrawn: Callable[[Key], bool],
         enqueue_after: Callable[[Key, float], None],
     ) -> None:
-        """`require_current` raises StaleObservation for a HelmRelease that has changed since it was observed."""
-        self._require_current = require_current
+        """`require_own_write_observed` raises StaleObservation for a HelmRelease that we have written since."""
+        self._require_own_write_observed = require_own_write_observed
         self._may_be_withdrawn = may_be_withdrawn
         self._enqueue_after = enqueue_after
         self._self_access = self_access
@@ -78,8 +78,8 @@ class TenantReconciler:
         if observed is None:
             await self._self_access.remove(key)
             return
-        # the end of it all, the status, could not be written
-        self._require_current(observed.release)
+        # its status is written last, and that write would fail
+        self._require_own_write_observed(observed.release)
         try:
             rejections = await self._reconcile(observed)
         except StatusError as e:

@@ -237,7 +237,7 @@ def _new_reconciler(
         content_steps=content_steps,
         self_access=contents.self_access,
         status=status,
-        require_current=partial(given.writer.require_current, HELMRELEASES),
+        require_own_write_observed=partial(given.writer.require_own_write_observed, HELMRELEASES),
         may_be_withdrawn=tenants.may_be_withdrawn,
         enqueue_after=given.queue.add_after,
     )

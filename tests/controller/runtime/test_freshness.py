@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import ParamSpec
 
 import pytest
 
@@ -13,6 +14,7 @@ from registry.cluster.interface import CONFIGMAPS, HELMRELEASES
 from tests.fake_clock import FakeClock
 
 A = Key("ns", "a")
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
@@ -27,9 +29,9 @@ def obj(version: int, *, namespace: str = "ns", name: str = "a") -> Object:
     return {"metadata": {"namespace": namespace, "name": name, "resourceVersion": str(version)}}
 
 
-def is_stale(check: Callable[[], None]) -> bool:
+def is_stale(check: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> bool:
     try:
-        check()
+        check(*args, **kwargs)
     except StaleObservation:
         return True
     return False
@@ -55,8 +57,9 @@ def test_an_object_observed_as_it_was_before_our_own_last_write_is_stale(
     freshness.record(HELMRELEASES, obj(10))
     clock.advance(after)
 
-    assert is_stale(lambda: freshness.require_current(HELMRELEASES, observed)) is expected
-    assert not is_stale(lambda: freshness.require_current(CONFIGMAPS, observed))
+    for check in (freshness.require_current, freshness.require_own_write_observed):
+        assert is_stale(check, HELMRELEASES, observed) is expected
+        assert not is_stale(check, CONFIGMAPS, observed)
 
 
 def test_of_two_writes_whose_answers_arrive_in_reverse_order_the_later_one_counts() -> None:
@@ -64,8 +67,8 @@ def test_of_two_writes_whose_answers_arrive_in_reverse_order_the_later_one_count
     freshness.record(HELMRELEASES, obj(12))
     freshness.record(HELMRELEASES, obj(10))
 
-    assert is_stale(lambda: freshness.require_current(HELMRELEASES, obj(11)))
-    assert not is_stale(lambda: freshness.require_current(HELMRELEASES, obj(12)))
+    assert is_stale(freshness.require_current, HELMRELEASES, obj(11))
+    assert not is_stale(freshness.require_current, HELMRELEASES, obj(12))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +83,7 @@ def test_of_two_writes_whose_answers_arrive_in_reverse_order_the_later_one_count
 def test_an_object_of_which_the_cache_has_a_later_version_by_now_is_stale(cache: Cache, expected: bool) -> None:
     freshness = Freshness({HELMRELEASES: cache})
 
-    assert is_stale(lambda: freshness.require_current(HELMRELEASES, obj(10))) is expected
+    assert is_stale(freshness.require_current, HELMRELEASES, obj(10)) is expected
 
 
 @pytest.mark.parametrize(
@@ -99,9 +102,9 @@ def test_an_object_is_absent_once_the_cache_has_reached_our_own_last_write(
     freshness.record(HELMRELEASES, obj(10))
     clock.advance(after)
 
-    assert is_stale(lambda: freshness.require_absent(HELMRELEASES, A)) is expected
-    assert not is_stale(lambda: freshness.require_absent(HELMRELEASES, Key("ns", "b")))
-    assert not is_stale(lambda: Freshness().require_absent(HELMRELEASES, A))
+    assert is_stale(freshness.require_absent, HELMRELEASES, A) is expected
+    assert not is_stale(freshness.require_absent, HELMRELEASES, Key("ns", "b"))
+    assert not is_stale(Freshness().require_absent, HELMRELEASES, A)
 
 
 def test_own_writes_are_forgotten_after_ten_seconds() -> None:
