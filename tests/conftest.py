@@ -19,6 +19,7 @@ from xdist.remote import Producer
 from tests.fake_clock import FakeClock
 from tests.fake_cluster import FakeCluster
 from tests.group_scheduling import MixedGroupScheduling, name_group, position
+from tests.named_transports import name_transports
 
 # the duration of an example depends on the machine
 settings.register_profile("suite", deadline=None)
@@ -37,6 +38,7 @@ def pytest_configure() -> None:
     and ignore the SIGINT that a test sends."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    name_transports()
 
 
 @pytest.hookimpl(wrapper=True)
