@@ -17,7 +17,7 @@ from tests.e2e.support.http.https_client import Client
 _SECONDS = 60.0
 _REQUESTS = 40
 _ROUNDS = 3
-_MAX_ATTEMPTS = 4
+_MAX_ATTEMPTS = 8
 ATTACKERS = 2
 MAX_SLOWDOWN = 2.0
 FLOOR_SECONDS = 0.5
