@@ -21,7 +21,13 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from tests.attacks.support.expensive_requests import ATTACKS, MIB, Attack, oversized_objects
-from tests.attacks.support.load_probe import MAX_ATTACK_SECONDS, Bystander, measure_impact, resident_memory_bytes
+from tests.attacks.support.load_probe import (
+    MAX_ATTACK_SECONDS,
+    AttackImpact,
+    Bystander,
+    measure_impact,
+    resident_memory_bytes,
+)
 from tests.attacks.support.proxied_replica import Replica, started_replica
 from tests.attacks.support.two_tenants import TenantAdmin
 from tests.e2e.support.applying import MERGE
@@ -50,6 +56,11 @@ def change_child(tenants: Tenants, party: TenantAdmin) -> None:
     tenants.patch(party.child, {"spec": {"etcd": changed}}, party.namespace)
 
 
+def max_growth_bytes(found: AttackImpact) -> int:
+    """Of the attempts, which only a busy machine needs, the first four may each let the memory grow."""
+    return MAX_GROWTH_BYTES * min(found.attempts, 4)
+
+
 @pytest.mark.parametrize(("attack", "expected"), ATTACKS)
 @pytest.mark.lasting("alice", "bob")
 def test_an_expensive_request_does_not_slow_down_other_users(
@@ -62,7 +73,7 @@ def test_an_expensive_request_does_not_slow_down_other_users(
     assert set(found.codes) <= expected, found
     assert pace.allows(MAX_ATTACK_SECONDS, found.attack_seconds), found
     assert found.is_acceptable, found
-    assert resident_memory_bytes(cluster) - before < MAX_GROWTH_BYTES * found.attempts
+    assert resident_memory_bytes(cluster) - before < max_growth_bytes(found)
 
 
 @pytest.mark.parametrize("object_id", [each for each, _ in oversized_objects()])
@@ -87,7 +98,7 @@ def test_an_oversized_object_does_not_slow_down_other_users(
     assert pace.allows(MAX_ATTACK_SECONDS, found.attack_seconds), found
     assert found.is_acceptable, found
     change_child(tenants, bob)
-    assert resident_memory_bytes(cluster) - before < MAX_GROWTH_BYTES * found.attempts
+    assert resident_memory_bytes(cluster) - before < max_growth_bytes(found)
 
 
 @pytest.mark.lasting("bob")
