@@ -78,11 +78,6 @@ class ClusterWriter:
         self._freshness = Freshness(caches)
         self.writes = 0
 
-    def require_own_write_observed(self, res: ClusterResource, observed: Object) -> None:
-        """Raises StaleObservation, a Conflict, if we have written the object since it was observed. For a reconciler
-        that would do much before its own write fails with it."""
-        self._freshness.require_own_write_observed(res, observed)
-
     async def ensure(
         self,
         res: ClusterResource,
@@ -173,7 +168,7 @@ class ClusterWriter:
         async with self._gate.writing():
             self.writes += 1
             try:
-                await self._cluster.delete(
+                deleted = await self._cluster.delete(
                     res,
                     metadata.get("namespace", ""),
                     metadata["name"],
@@ -182,6 +177,10 @@ class ClusterWriter:
             except StatusError as e:
                 if e.code != 404:
                     raise
+                return
+        if deleted["kind"] == res.kind:
+            # finalizers block its removal
+            self._freshness.record(res, deleted)
 
 
 def create_merge_patch(current: Object, desired: Object) -> Object:

@@ -8,6 +8,7 @@ guards against the former (KEP-5647) by the version of a whole cache; this compa
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
@@ -21,8 +22,8 @@ _REMEMBERED_SECONDS = 10.0
 
 
 class StaleObservation(Conflict):
-    """A write was not sent, because the object is known to have changed since it was observed. Its watch event enqueues
-    the key again."""
+    """A write was not sent, because the object is known to have changed since it was observed. Callers treat it as the
+    Conflict that the cluster would have answered."""
 
 
 class ObjectCache(Protocol):
@@ -54,7 +55,7 @@ class Freshness:
         self._caches = caches or {}
         self._clock = clock
         # in the order of the writes
-        self._own_writes: dict[tuple[ClusterResource, Key], _Write] = {}
+        self._own_writes: OrderedDict[tuple[ClusterResource, Key], _Write] = OrderedDict()
 
     def __len__(self) -> int:
         """The number of own writes that are remembered."""
@@ -62,24 +63,19 @@ class Freshness:
 
     def record(self, res: ClusterResource, written: Object) -> None:
         """Remember the version of an object as the cluster has answered a write of it."""
-        now = self._clock()
+        now, place = self._clock(), (res, key_of(written))
         self._forget(now)
-        place, version = (res, key_of(written)), _version(written["metadata"])
-        previous = self._own_writes.pop(place, None)
-        self._own_writes[place] = _Write(max(version, previous.version if previous else 0), now)
+        self._own_writes[place] = _Write(_version(written["metadata"]), now)
+        self._own_writes.move_to_end(place)
 
     def require_current(self, res: ClusterResource, observed: Object) -> None:
         """Raises StaleObservation if we have written the object since it was observed, or its cache has a later one."""
-        self.require_own_write_observed(res, observed)
-        cache, key = self._caches.get(res), key_of(observed)
-        cached = cache.store.get(key) if cache is not None else None
-        if cached is not None and _version(cached["metadata"]) > _version(observed["metadata"]):
+        key, version = key_of(observed), _version(observed["metadata"])
+        if self._last_own_version(res, key) > version:
             raise _stale(res, key)
-
-    def require_own_write_observed(self, res: ClusterResource, observed: Object) -> None:
-        """As `require_current`, for an object that was just read from its cache."""
-        key = key_of(observed)
-        if self._last_own_version(res, key) > _version(observed["metadata"]):
+        cache = self._caches.get(res)
+        cached = cache.store.get(key) if cache is not None else None
+        if cached is not None and _version(cached["metadata"]) > version:
             raise _stale(res, key)
 
     def require_absent(self, res: ClusterResource, key: Key) -> None:

@@ -11,7 +11,6 @@ from apiserver.cooperative import Turns
 from apiserver.meta.errors import StatusError
 from controller.runtime.apply import ForeignObject
 from controller.runtime.error_log import ErrorLog
-from controller.runtime.freshness import StaleObservation
 from controller.runtime.workqueue import WorkQueue
 from controller.runtime.write_gate import NotLeading
 from registry.cluster.interface import is_namespace_terminating_error
@@ -86,7 +85,7 @@ class Controller(Generic[K]):
                 self._succeeded(key)
                 return
             # the object has changed meanwhile, or the cluster is unreachable: a retry resolves it
-            is_race = e.code == 409 and (isinstance(e, StaleObservation) or self._queue.failures(key) < _RACES)
+            is_race = e.code == 409 and self._queue.failures(key) < _RACES
             level = logging.DEBUG if is_race else logging.WARNING
             self._errors.failed(key, level, f"{self.name} {key}: {e.code} {e.message}")
         except ForeignObject as e:

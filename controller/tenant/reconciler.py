@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Protocol
 
 from apiserver.meta.errors import StatusError
-from apiserver.meta.resource import Key, Object
+from apiserver.meta.resource import Key
 from controller.runtime.conditions import Finding
 from controller.tenant.finalizer import SelfAccessCleanup, TenantFinalizer
 from controller.tenant.helm_ownership import merge_chart_conflicts
@@ -56,12 +56,9 @@ class TenantReconciler:
         content_steps: Sequence[Step] = (),
         self_access: SelfAccessCleanup,
         status: TenantStatusWriter,
-        require_own_write_observed: Callable[[Object], None],
         may_be_withdrawn: Callable[[Key], bool],
         enqueue_after: Callable[[Key, float], None],
     ) -> None:
-        """`require_own_write_observed` raises StaleObservation for a HelmRelease that we have written since."""
-        self._require_own_write_observed = require_own_write_observed
         self._may_be_withdrawn = may_be_withdrawn
         self._enqueue_after = enqueue_after
         self._self_access = self_access
@@ -78,8 +75,6 @@ class TenantReconciler:
         if observed is None:
             await self._self_access.remove(key)
             return
-        # its status is written last, and that write would fail
-        self._require_own_write_observed(observed.release)
         try:
             rejections = await self._reconcile(observed)
         except StatusError as e:

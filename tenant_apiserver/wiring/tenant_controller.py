@@ -41,7 +41,7 @@ from controller.tenant.watches import NamespaceEventHandler, TenantEnqueuer, Ten
 from controller.tenant.workloads_ready_step import WorkloadsReadyStep
 from registry.cluster.event_handlers import EventHandler
 from registry.cluster.informer_factory import InformerFactory
-from registry.cluster.interface import HELMRELEASES, ClusterClient, ClusterResource
+from registry.cluster.interface import ClusterClient, ClusterResource
 from registry.names import release_name
 from registry.tenant.quota_pools import TenantPools
 from registry.tenantgateway.types import TENANTGATEWAYS
@@ -237,7 +237,6 @@ def _new_reconciler(
         content_steps=content_steps,
         self_access=contents.self_access,
         status=status,
-        require_own_write_observed=partial(given.writer.require_own_write_observed, HELMRELEASES),
         may_be_withdrawn=tenants.may_be_withdrawn,
         enqueue_after=given.queue.add_after,
     )

@@ -180,6 +180,18 @@ async def test_only_the_observed_state_is_deleted(cluster: FakeCluster, writer: 
     assert cluster.peek(CONFIGMAPS, "ns", "cm") is None
 
 
+async def test_an_object_that_we_have_deleted_is_not_deleted_again_while_finalizers_block_it(
+    cluster: FakeCluster, writer: ClusterWriter
+) -> None:
+    cluster.add(CONFIGMAPS, {**desired({}), "metadata": {**desired({})["metadata"], "finalizers": ["theirs/f"]}})
+    observed = stored(cluster)
+    await writer.delete(CONFIGMAPS, observed)
+
+    with pytest.raises(StaleObservation):
+        await writer.delete(CONFIGMAPS, observed)
+    assert writer.writes == 1
+
+
 async def test_deleting_a_missing_object_succeeds(cluster: FakeCluster, writer: ClusterWriter) -> None:
     cluster.add(CONFIGMAPS, desired({}))
     observed = stored(cluster)

@@ -13,7 +13,6 @@ import pytest
 from apiserver.meta import errors
 from apiserver.meta.resource import GroupResource
 from controller.runtime.apply import ForeignObject
-from controller.runtime.freshness import StaleObservation
 from controller.runtime.manager import Controller, ControllerManager
 from controller.runtime.workqueue import RateLimiter, WorkQueue
 from controller.runtime.write_gate import NotLeading
@@ -106,30 +105,6 @@ def test_a_failure_is_logged_once_and_its_key_is_retried(
     assert [record.levelno for record in logged] == [level]
     assert text in logged[0].getMessage()
     assert bool(logged[0].exc_info) is (level == logging.ERROR)
-
-
-@pytest.mark.parametrize(
-    ("error", "levels"),
-    [
-        pytest.param(errors.Conflict(GroupResource("", "x"), "y"), [logging.DEBUG, logging.WARNING], id="conflict"),
-        pytest.param(StaleObservation(GroupResource("", "x"), "y"), [logging.DEBUG], id="the event of our own write"),
-    ],
-)
-def test_only_conflicts_with_others_that_do_not_end_are_a_warning(
-    error: errors.StatusError, levels: list[int], caplog: pytest.LogCaptureFixture
-) -> None:
-    async def main() -> None:
-        reconciler = SlowReconciler(*[error] * 10, seconds=0.0)
-        each, _ = controller(reconciler, "a", workers=1)
-        async with running(each.run()):
-            await asyncio.sleep(60)
-        assert reconciler.done == ["a"]
-
-    with caplog.at_level(logging.DEBUG, "controller"):
-        run_virtual(main)
-
-    logged = [record.levelno for record in caplog.records if record.name == "controller.runtime.manager"]
-    assert list(dict.fromkeys(logged)) == levels
 
 
 AWAY, BROKEN, BUG = errors.ServiceUnavailable("away"), errors.ServiceUnavailable("broken"), LookupError("a bug")
