@@ -16,6 +16,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
+from tests.e2e.support.clusters.cluster import PATIENCE
 from tests.e2e.support.clusters.processes import wait_until
 
 WIDE, NARROW = (1280, 800), (320, 640)
@@ -50,6 +51,7 @@ class Chromium:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         log = str(directory / "chromedriver.log")
         self.driver = Chrome(options, Service(shutil.which("chromedriver"), log_output=log))
+        self.driver.set_script_timeout(PATIENCE)
         self.look()
 
     def close(self) -> None:
