@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from apiserver.meta.errors import StatusError
-from apiserver.meta.resource import Key, Object
+from apiserver.meta.resource import Object
 from apiserver.patch.media_types import MERGE_PATCH
 from controller.runtime.freshness import Freshness, ObjectCache
 from controller.runtime.write_gate import WriteGate
 from registry.cluster.interface import ClusterClient, ClusterResource
+from registry.cluster.object_store import key_of
 
 FIELD_MANAGER = "tenant-controller"
 
@@ -94,15 +95,14 @@ class ClusterWriter:
         """
         if observed is None:
             desired = render(None)
-            metadata = desired["metadata"]
-            namespace, name = metadata.get("namespace", ""), metadata["name"]
-            self._freshness.require_absent(res, Key(namespace, name))
+            key = key_of(desired)
+            self._freshness.require_absent(res, key)
             try:
                 return await self.create(res, desired)
             except StatusError as e:
                 if e.reason != "AlreadyExists":
                     raise
-                observed = await self._cluster.get(res, namespace, name)
+                observed = await self._cluster.get(res, key.namespace, key.name)
         if reason := owner.refusal(observed):
             raise ForeignObject(reason)
         changes = create_merge_patch(observed, render(observed))

@@ -331,7 +331,7 @@ async def test_the_event_loop_runs_between_the_steps_of_handshakes() -> None:
 
 async def test_waiting_in_the_handshake_queue_does_not_count_against_the_timeout() -> None:
     """Otherwise, of thousands of clients that connect at once, the last would be disconnected. The handshakes take
-    seconds together, as a busy machine can delay one of them by more than one."""
+    three seconds together, because a busy machine can delay one of them by more than one second."""
     clients, step = 30, 0.1
 
     class Slow(OpenSslServerTls):

@@ -57,23 +57,28 @@ def least_wait_counts(test: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(test)
     def attempts(*args: P.args, **kwargs: P.kwargs) -> Any:
-        for _ in range(_ATTEMPTS - 1):
-            try:
+        for attempt in range(_ATTEMPTS):
+            with _once_more(attempt):
                 return test(*args, **kwargs)
-            except OthersWaited as e:
-                print(f"once more: {e}")
-        return test(*args, **kwargs)
 
     @wraps(test)
     async def async_attempts(*args: P.args, **kwargs: P.kwargs) -> Any:
-        for _ in range(_ATTEMPTS - 1):
-            try:
+        for attempt in range(_ATTEMPTS):
+            with _once_more(attempt):
                 return await cast(Any, test(*args, **kwargs))
-            except OthersWaited as e:
-                print(f"once more: {e}")
-        return await cast(Any, test(*args, **kwargs))
 
     return async_attempts if inspect.iscoroutinefunction(test) else attempts  # type: ignore[return-value]
+
+
+@contextmanager
+def _once_more(attempt: int) -> Iterator[None]:
+    """Suppresses OthersWaited in all attempts but the last."""
+    try:
+        yield
+    except OthersWaited as e:
+        if attempt == _ATTEMPTS - 1:
+            raise
+        print(f"once more: {e}")
 
 
 @contextmanager
