@@ -1,4 +1,4 @@
-"""Parsing and matching of label and field selectors (WIRE-D56, WIRE-D57)."""
+"""Label and field selectors, and how they are parsed (WIRE-D56, WIRE-D57)."""
 
 from __future__ import annotations
 
@@ -7,114 +7,68 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
 from apiserver.meta.errors import BadRequest
 from apiserver.meta.label_validation import label_value_errors, qualified_name_errors
 from apiserver.meta.resource import METADATA_FIELDS
+from apiserver.meta.selector_matching import MATCH_EVERYTHING, L, Matcher, Requirement, int64
+
+__all__ = [
+    "MAX_REQUIREMENTS",
+    "MAX_SELECTOR_LENGTH",
+    "NAME",
+    "NAMESPACE",
+    "FieldSelector",
+    "LabelSelector",
+    "Requirement",
+    "check_supported",
+    "parse_field_selector",
+    "parse_label_selector",
+]
 
 NAME, NAMESPACE = METADATA_FIELDS
 
 MAX_SELECTOR_LENGTH: Final = 16 * 1024
 """The characters of a selector in a request: a thousand names in one `in`."""
 MAX_REQUIREMENTS: Final = 100
-"""The requirements of a selector in a request. Each event is compared with the requirements of every watch."""
+"""The requirements of a selector in a request. Each event is compared with the selector of every watch."""
 
 _TOKEN = re.compile(r"(?P<symbol>!=|==|[=!(),<>])|(?P<word>[^ \t\r\n=!(),<>]+)")
 _BINARY = {"=": "In", "==": "In", "!=": "NotIn", "in": "In", "notin": "NotIn", ">": "Gt", "<": "Lt"}
 _OPERATORS_TEXT = "in, notin, =, ==, !=, gt, lt"
-_INTEGER = re.compile(r"[+-]?[0-9]+")
 _FIELD_TERM = re.compile(r"(?P<key>.*?)(?P<operator>!=|==|=)(?P<value>.*)", re.DOTALL)
 
 
-class Labelled(Protocol):
-    @property
-    def labels(self) -> Mapping[str, str]: ...
-
-
-L = TypeVar("L", bound=Labelled)
-
-
 @dataclass(frozen=True, slots=True)
-class Requirement:
-    """One term of a selector. `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt; `=` becomes In, `!=` becomes
-    NotIn."""
-
-    key: str
-    operator: str
-    values: tuple[str, ...] = ()
-    # a selector may have ten thousand values, and each of ten thousand objects is looked up in them
-    _set: frozenset[str] = field(init=False, repr=False, compare=False, default=frozenset())
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_set", frozenset(self.values))
-
-    def matches(self, values: Mapping[str, str]) -> bool:
-        value = values.get(self.key)
-        match self.operator:
-            case "In":
-                return value is not None and value in self._set
-            case "NotIn":
-                return value is None or value not in self._set
-            case "Exists":
-                return value is not None
-            case "DoesNotExist":
-                return value is None
-        number = _int64(value) if value is not None else None
-        bound = _int64(self.values[0])
-        if number is None or bound is None:
-            return False
-        return number > bound if self.operator == "Gt" else number < bound
-
-    def select(self, objects: Iterable[L]) -> list[L]:
-        """Returns the objects whose labels match: as `matches`, without a call for each of ten thousand objects."""
-        key, values = self.key, self._set
-        match self.operator:
-            # a set of strings does not contain None
-            case "In":
-                return [each for each in objects if each.labels.get(key) in values]
-            case "NotIn":
-                return [each for each in objects if each.labels.get(key) not in values]
-            case "Exists":
-                return [each for each in objects if key in each.labels]
-            case "DoesNotExist":
-                return [each for each in objects if key not in each.labels]
-        return [each for each in objects if self.matches(each.labels)]
-
-
-@dataclass(frozen=True, slots=True)
-class LabelSelector:
+class _Selector:
     """Requirements that must all match. Without requirements everything matches."""
 
     requirements: tuple[Requirement, ...] = ()
+    _matcher: Matcher = field(init=False, repr=False, compare=False, default=MATCH_EVERYTHING)
+
+    def __post_init__(self) -> None:
+        if self.requirements:
+            object.__setattr__(self, "_matcher", Matcher(self.requirements))
 
     @property
     def empty(self) -> bool:
         return not self.requirements
 
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        return all(requirement.matches(labels) for requirement in self.requirements)
-
-    def select(self, objects: Iterable[L]) -> list[L]:
-        """Returns the objects whose labels match."""
-        selected = list(objects) if not self.requirements else self.requirements[0].select(objects)
-        for requirement in self.requirements[1:]:
-            selected = requirement.select(selected)
-        return selected
+    def matches(self, values: Mapping[str, str]) -> bool:
+        return self._matcher.matches(values)
 
 
 @dataclass(frozen=True, slots=True)
-class FieldSelector:
-    """Requirements on fields that must all match; the operators are In and NotIn, with one value each."""
+class LabelSelector(_Selector):
+    def select(self, objects: Iterable[L]) -> list[L]:
+        """Returns the objects whose labels match."""
+        return self._matcher.select(objects)
 
-    requirements: tuple[Requirement, ...] = ()
 
-    @property
-    def empty(self) -> bool:
-        return not self.requirements
-
-    def matches(self, fields: Mapping[str, str]) -> bool:
-        return all(requirement.matches(fields) for requirement in self.requirements)
+@dataclass(frozen=True, slots=True)
+class FieldSelector(_Selector):
+    """The operators are In and NotIn, with one value each."""
 
     def exact(self, key: str) -> str | None:
         """Returns the value that the selector requires for `key`, None if it requires none."""
@@ -256,7 +210,7 @@ class _LabelParser:
         problems = []
         if not values:
             problems.append("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty")
-        if operator in ("Gt", "Lt") and _int64(values[0]) is None:
+        if operator in ("Gt", "Lt") and int64(values[0]) is None:
             why = "for 'Gt', 'Lt' operators, the value must be an integer"
             problems.append(f"values[0]: {_invalid_value(values[0], [why])}")
         for index, value in enumerate(values):
@@ -314,10 +268,3 @@ def _parse_error(why: str) -> BadRequest:
 
 def _invalid_value(value: str, errors: Sequence[str]) -> str:
     return f"Invalid value: {json.dumps(value, ensure_ascii=False)}: {'; '.join(errors)}"
-
-
-def _int64(text: str) -> int | None:
-    if not _INTEGER.fullmatch(text):
-        return None
-    number = int(text)
-    return number if -(2**63) <= number < 2**63 else None

@@ -7,8 +7,8 @@ import binascii
 import json
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -46,15 +46,33 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class CacheState:
-    """All objects at one resourceVersion, in key order. A state that is kept has a tuple of them."""
+    """All objects at one resourceVersion: `items` in key order, but those with a key in `differing` are as this says,
+    None if one did not exist. `items` may be the list of the cache, which is changed later.
+
+    A list puts the differences only into the objects that it shows, so its time does not depend on all others.
+    """
 
     rv: int
     items: Sequence[CachedObject]
+    differing: Mapping[Key, CachedObject | None] = field(default_factory=dict)
 
     def in_range(
         self, keys: KeyRange, resource: Resource, visible: VisibleObjects = EVERYTHING
     ) -> Sequence[CachedObject]:
         """The visible objects of a range of keys."""
+        found = self._items_in_range(keys, resource, visible)
+        if not self.differing:
+            return found
+        first, end = keys
+        others = [
+            obj
+            for key, obj in self.differing.items()
+            if obj is not None and first <= key and (end is None or key < end) and visible.includes(resource, key)
+        ]
+        same = [obj for obj in found if obj.key not in self.differing]
+        return sorted([*same, *sorted(others, key=_by_key)], key=_by_key)
+
+    def _items_in_range(self, keys: KeyRange, resource: Resource, visible: VisibleObjects) -> Sequence[CachedObject]:
         low, high = self._bounds(keys)
         if visible.namespaces is None:
             return self.items[low:high]
@@ -74,15 +92,9 @@ class CacheState:
         return low, len(self.items) if end is None else bisect_left(self.items, end, lo=low, key=_by_key)
 
 
-def rewind(state: CacheState, events: Sequence[CacheEvent], rv: int) -> CacheState:
-    """The state at `rv`, computed from a later state and all `events` between the two."""
-    objects = {obj.key: obj for obj in state.items}
-    for event in reversed(events):
-        if event.previous is None:
-            del objects[event.object.key]
-        else:
-            objects[event.object.key] = event.previous
-    return CacheState(rv, tuple(sorted(objects.values(), key=_by_key)))
+def rewind(events: Sequence[CacheEvent]) -> Mapping[Key, CachedObject | None]:
+    """The objects before all `events`, of those that the events changed; None for one that did not exist."""
+    return {event.object.key: event.previous for event in reversed(events)}
 
 
 class Snapshots:
@@ -99,7 +111,10 @@ class Snapshots:
         self._snapshots: OrderedDict[int, tuple[float, CacheState]] = OrderedDict()
 
     def keep(self, state: CacheState) -> None:
-        self._snapshots[state.rv] = (self._clock() + self._SECONDS, state)
+        """Keeps a state with all its objects."""
+        # the tuple of a state that is kept again is not copied
+        kept = replace(state, items=tuple(state.items))
+        self._snapshots[state.rv] = (self._clock() + self._SECONDS, kept)
         self._snapshots.move_to_end(state.rv)
         while len(self._snapshots) > self._COUNT:
             self._snapshots.popitem(last=False)

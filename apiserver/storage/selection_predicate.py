@@ -37,16 +37,17 @@ class SelectionPredicate:
         """True if an object of the range matches the selectors."""
         if not self.labels.empty and not self.labels.matches(obj.labels):
             return False
-        if self._fields.empty:
-            return True
-        return self._fields.matches({**obj.fields, NAME: obj.key.name, NAMESPACE: obj.key.namespace})
+        return self._fields.empty or self._fields_match(obj)
 
     def select(self, objects: Sequence[CachedObject]) -> Sequence[CachedObject]:
         """The objects of the range that match the selectors."""
         if self.matches_everything:
             return objects
-        selected = self.labels.select(objects)
-        return selected if self._fields.empty else [each for each in selected if self.matches(each)]
+        selected = objects if self.labels.empty else self.labels.select(objects)
+        return selected if self._fields.empty else [each for each in selected if self._fields_match(each)]
+
+    def _fields_match(self, obj: CachedObject) -> bool:
+        return self._fields.matches({**obj.fields, NAME: obj.key.name, NAMESPACE: obj.key.namespace})
 
     def event_for_client(self, event: CacheEvent, resource: Resource) -> CacheEvent | None:
         """The event for a client with this selection: ADDED for an object that starts to match, DELETED for one that no

@@ -6,7 +6,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 from apiserver.authorization.authorizer import MASTERS
 from apiserver.meta.errors import ServiceUnavailable
@@ -73,10 +73,12 @@ class RbacVisibility:
         if visibility is None:
             visibility = _RbacUserVisibility(user, self._history, self._criteria, self._margin)
             self._by_identity[identity] = visibility
+            # called after it has left the sets below, because it is added to them later: at the end of a watch, perhaps
+            finalize(visibility, self._forget, identity).atexit = False
             for subject in subjects_of(user):
                 self._by_subject.setdefault(subject, WeakSet()).add(visibility)
             while len(self._by_identity) > _MAX_IDENTITIES:
-                self._forget(self._by_identity.popitem(last=False)[0])
+                self._by_identity.popitem(last=False)
         self._by_identity.move_to_end(identity)
         return visibility
 
@@ -96,6 +98,7 @@ class RbacVisibility:
             visibility.refresh(rv, namespace)
 
     def _forget(self, identity: Identity) -> None:
+        """Drops the subjects of an identity that no other visibility has."""
         for subject in subjects_of(User(name=identity.name, groups=identity.groups)):
             if not self._by_subject.get(subject, True):
                 del self._by_subject[subject]

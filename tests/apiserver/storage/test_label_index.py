@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,9 +11,9 @@ from hypothesis import strategies as st
 
 from apiserver.meta.resource import Key
 from apiserver.meta.selectors import parse_label_selector
-from apiserver.request.options import ListOptions, WatchOptions
+from apiserver.request.options import EXACT, ListOptions, WatchOptions
 from apiserver.storage.label_index import LabelIndex, LabelIndexLimits
-from apiserver.storage.pagination import Page
+from apiserver.storage.pagination import ContinueToken, Page, encode_token
 from apiserver.storage.visibility import EVERYTHING, VisibleObjects
 from apiserver.storage.watch_cache import CachedObject, WatchCache
 from tests.apiserver.storage.test_watch_cache import THINGS, make_cache, thing
@@ -146,6 +147,69 @@ def test_a_list_by_label_costs_the_same_among_many_objects(selector: str) -> Non
         for cache in (few, many):
             runner.run(lists(cache))
         assert least_ratio(lambda: runner.run(lists(many)), lambda: runner.run(lists(few)), below=2) < 2
+
+
+@pytest.mark.parametrize(
+    ("matching", "other"),
+    [
+        pytest.param("p=101", "p=none", id="a label that thousands of hidden objects have"),
+        pytest.param("p in (101,102)", "p in (103,104)", id="several values"),
+        pytest.param("q", "r", id="a key that thousands of hidden objects have"),
+    ],
+)
+@pytest.mark.parametrize(
+    "visible", [VisibleObjects(), VisibleObjects(frozenset("b"))], ids=["without rights", "in one namespace"]
+)
+def test_the_time_of_a_list_does_not_tell_how_many_hidden_objects_match(
+    matching: str, other: str, visible: VisibleObjects
+) -> None:
+    """ATTACK-15, also after others have used the index."""
+    cache = WatchCache(THINGS)
+    labels = {"p": "101", "q": "1"}
+    objects = [thing(f"t{n:05}", n + 1, **(labels if n % 3 else {})) for n in range(9_000)]
+    objects.append(thing("shown", 9_001, namespace="b", **labels))
+    cache.replace(sorted(objects, key=lambda each: each.key), 9_001)
+
+    async def lists(selector: str) -> None:
+        options = ListOptions(label_selector=parse_label_selector(selector))
+        for _ in range(50):
+            await cache.list("", options, visible=visible)
+
+    with asyncio.Runner() as runner:
+        for selector in (matching, other) * 2:
+            options = ListOptions(label_selector=parse_label_selector(selector))
+            runner.run(cache.list("", options))
+        assert least_ratio(lambda: runner.run(lists(matching)), lambda: runner.run(lists(other)), below=1.5) < 1.5
+
+
+def test_lists_of_an_older_version_cost_a_user_who_sees_little_the_same_among_many_objects() -> None:
+    """Both with a version that the list names, and with a continue token that the user made up."""
+    few, many = (_changed(count) for count in (1000, 30_000))
+    exact = ListOptions(resource_version=few.rv - 20, resource_version_match=EXACT)
+    visible = VisibleObjects(frozenset("b"))
+
+    def lists(runner: asyncio.Runner, cache: WatchCache) -> None:
+        rv = cache.rv - 20
+        token = encode_token(ContinueToken(rv, Key("a", "")))
+
+        async def read() -> None:
+            for _ in range(50):
+                await cache.list("", replace(exact, resource_version=rv), visible=visible)
+                await cache.list("", ListOptions(continue_token=token), visible=visible)
+
+        runner.run(read())
+
+    with asyncio.Runner() as runner:
+        assert least_ratio(lambda: lists(runner, many), lambda: lists(runner, few), below=3) < 3
+
+
+def _changed(count: int) -> WatchCache:
+    """A cache whose last 20 events were changes of hidden objects."""
+    cache = WatchCache(THINGS)
+    cache.replace([thing(f"t{n:05}", n + 1) for n in range(count)], count)
+    for n in range(1, 21):
+        cache.apply("MODIFIED", thing(f"t{n:05}", count + n))
+    return cache
 
 
 def _numbered(count: int) -> WatchCache:

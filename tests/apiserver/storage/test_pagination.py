@@ -22,6 +22,7 @@ from apiserver.storage.pagination import (
     next_key,
     rewind,
 )
+from apiserver.storage.visibility import VisibleObjects
 
 THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=False)
 
@@ -86,8 +87,19 @@ def test_arbitrary_text_is_a_bad_request(text: str) -> None:
 def test_rewinding_undoes_every_type_of_event() -> None:
     a1, b1, b3, c2 = thing("a", 1), thing("b", 1), thing("b", 3), thing("c", 2)
     events = [CacheEvent("ADDED", c2), CacheEvent("MODIFIED", b3, b1), CacheEvent("DELETED", thing("a", 4), a1)]
-    assert rewind(CacheState(4, (b3, c2)), events, 1) == CacheState(1, (a1, b1))
-    assert rewind(CacheState(4, (b3, c2)), events[2:], 3) == CacheState(3, (a1, b3, c2))
+    everything = Key("", ""), None
+    assert CacheState(1, (b3, c2), rewind(events)).in_range(everything, THINGS) == [a1, b1]
+    assert CacheState(3, (b3, c2), rewind(events[2:])).in_range(everything, THINGS) == [a1, b3, c2]
+
+
+def test_an_older_state_shows_what_is_visible_in_a_range() -> None:
+    a1, a2, b1, c1 = thing("a", 1), thing("a", 2), thing("b", 1), thing("c", 1)
+    deletions = [CacheEvent("DELETED", thing(each.key.name, 3), each) for each in (b1, c1)]
+    state = CacheState(1, (a2,), rewind([CacheEvent("MODIFIED", a2, a1), *deletions]))
+    assert state.in_range((Key("", "b"), None), THINGS) == [b1, c1]
+    assert state.in_range((Key("", ""), Key("", "c")), THINGS) == [a1, b1]
+    assert state.in_range((Key("", ""), None), THINGS, VisibleObjects(frozenset({"a", "c"}))) == [a1, c1]
+    assert state.in_range((Key("", ""), None), THINGS, VisibleObjects()) == []
 
 
 def test_snapshots_are_kept_for_five_minutes() -> None:
@@ -96,7 +108,7 @@ def test_snapshots_are_kept_for_five_minutes() -> None:
     state = CacheState(1, ())
     snapshots.keep(state)
     now = 299.0
-    assert snapshots.get(1) is state
+    assert snapshots.get(1) == state
     now = 300.0
     assert snapshots.get(1) is None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from dataclasses import replace
 
 import pytest
@@ -14,6 +15,7 @@ from apiserver.request.options import WatchOptions
 from apiserver.storage.visibility import EVERYTHING, VisibilityChange
 from apiserver.storage.watch_cache import WatchCache
 from registry.rbac import role_index as rbac
+from registry.rbac.role_index import subjects_of
 from registry.visibility import by_rbac
 from registry.visibility.by_rbac import RbacVisibility
 from registry.visibility.rbac_history import RbacHistory
@@ -56,6 +58,19 @@ async def test_an_evicted_visibility_is_updated_while_it_is_referenced(
     history.put_binding(binding("x"), 11)
     assert first.visible == shown("tenant-a")
     assert (await source.for_user(ALICE)).visible == shown("tenant-a")
+
+
+async def test_an_evicted_visibility_leaves_nothing_behind_when_its_last_watch_ends(
+    history: RbacHistory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(by_rbac, "_MAX_IDENTITIES", 1)
+    source = await visibility_source(history)
+    watched = await source.for_user(ALICE)
+    await source.for_user(BOB)
+    assert set(subjects_of(ALICE)) <= source._by_subject.keys()
+    del watched
+    gc.collect()
+    assert source._by_subject.keys() == set(subjects_of(BOB))
 
 
 async def test_users_with_the_same_identity_share_a_visibility(history: RbacHistory) -> None:
