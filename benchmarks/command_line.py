@@ -34,6 +34,14 @@ async def _cancelled_by_sigterm(main: Coroutine[Any, Any, T]) -> T:
     return await task
 
 
+def parse_no_options(prog: str, description: str | None) -> None:
+    """For a program without options: `--help` explains it, and any other argument is an error of usage."""
+    parser = argparse.ArgumentParser(
+        prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
+
+
 def at_least(least: int) -> Callable[[str], int]:
     """The type of an option: a whole number that is not smaller."""
 

@@ -158,7 +158,10 @@ def _point(x: int, values: Mapping[str, float]) -> Point:
 def _parse_rows(text: str) -> Sequence[Row]:
     """The rows of a file. Raises ArgumentTypeError."""
     try:
-        rows = json.loads(Path(text).read_bytes())["rows"]
+        document = json.loads(Path(text).read_bytes())
+        if not isinstance(document, dict) or "rows" not in document:
+            raise TypeError("it has no rows")
+        rows = document["rows"]
         if not all(isinstance(row["workload"], str) for row in rows):
             raise TypeError("a row without a name")
     except (OSError, ValueError, LookupError, TypeError) as error:

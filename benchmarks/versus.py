@@ -204,7 +204,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     if parsed.applications and CUSTOM in (parsed.sides or [CUSTOM]):
         parser.error(f"--applications needs --sides without {CUSTOM}, which are those of Tenants")
     if unknown := set(parsed.only) - set(_WORKLOADS):
-        parser.error(f"--only: {', '.join(sorted(unknown))}")
+        parser.error(f"--only must be of {','.join(_WORKLOADS)}, not {', '.join(sorted(unknown))}")
     sides = [DIRECT, AGGREGATED, CUSTOM] if parsed.cluster == "kube" else [DIRECT]
     if unknown := set(parsed.sides or ()) - set(sides):
         parser.error(f"--sides must be of {','.join(sides)}, not {', '.join(sorted(unknown))}")

@@ -331,7 +331,7 @@ class _Server:
         try:
             await serve_page(server, "127.0.0.1", self._options.ui_port, self._print_hint)
         except CannotListen as error:
-            _logger.warning("there is no page: %s", error.describe("--ui-port"))
+            _logger.warning("the tenant page is not served: %s", error.describe("--ui-port"))
             self._print_hint()
 
     def _print_hint(self, page_url: str = "") -> None:

@@ -93,7 +93,7 @@ async def _cost(target: StandaloneTarget, call: load.Call) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.features.application_requests", description=__doc__)
     parser.add_argument(
         "--applications", type=at_least(_KINDS), default=40_000, metavar="N", help=f"applications of {_KINDS} kinds"
     )

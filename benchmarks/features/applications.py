@@ -192,7 +192,7 @@ async def _measure_reads(cache: WatchCache) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.features.applications", description=__doc__)
     parser.add_argument("--tenants", type=at_least(1), default=10_000, metavar="N", help="Tenants in the cache")
     parser.add_argument(
         "--applications",

@@ -15,7 +15,7 @@ from admission.policy.params import ParamObjects, UnknownParamKind
 from admission.policy.plugin import ValidatingPolicies
 from admission.policy.policy_source import PolicySource
 from apiserver.meta.resource import Object
-from benchmarks.command_line import run
+from benchmarks.command_line import parse_no_options, run
 from benchmarks.features.admission_request import NoOpinionAuthorizer, SingleNamespaceSource, update_request
 
 _POLICIES = 10
@@ -73,4 +73,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    parse_no_options("python -m benchmarks.features.policies", __doc__)
     run(main())

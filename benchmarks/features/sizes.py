@@ -46,7 +46,7 @@ async def _calls_of_creates(target: CountedTarget, counting: Counting, prefix: s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.features.sizes", description=__doc__)
     parser.add_argument(
         "--tenants",
         type=parse_sizes,

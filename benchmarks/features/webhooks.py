@@ -18,7 +18,7 @@ from admission.webhook.metrics import WebhookMetrics
 from admission.webhook.mutating import MutatingWebhooks
 from admission.webhook.validating import ValidatingWebhooks
 from apiserver.meta.resource import Object
-from benchmarks.command_line import run
+from benchmarks.command_line import parse_no_options, run
 from benchmarks.features.admission_request import NoOpinionAuthorizer, SingleNamespaceSource, update_request
 
 _WEBHOOKS = 10
@@ -72,4 +72,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    parse_no_options("python -m benchmarks.features.webhooks", __doc__)
     run(main())

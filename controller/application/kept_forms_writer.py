@@ -115,7 +115,7 @@ class KeptFormsReconciler:
         else:
             await self._writer.patch(CONFIGMAPS, observed, changes)
         if pause == _LOGGED_PAUSE:
-            _logger.warning("ConfigMap %s is changed by others again and again: it is written more rarely", NAME)
+            _logger.warning("ConfigMap %s: another client undoes each write, so it is written more rarely", NAME)
         self._last = _Write(kept.data, self._clock(), pause)
 
     def _next_pause(self, data: Mapping[str, str]) -> float | None:

@@ -62,7 +62,7 @@ class PossibleTree(BaseTenantTree):
 
 
 def conflicts_with_tree(tree: TenantTree, write: ProposedWrite, usage: NamespaceUsage = no_usage) -> bool:
-    """True if admission rejects the write for what the tree contains."""
+    """True if admission rejects the write because of other Tenants of the tree."""
     if write.creates and placement_denial(write.key.namespace, tree.by_namespace(write.key.namespace)):
         return True
     if write.sets_host and validate_host_change(tree, write.new, write.old):

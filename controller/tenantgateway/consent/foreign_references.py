@@ -30,7 +30,7 @@ class ForeignReferences:
             self._by_route[route] = references
 
     def concerned_by(self, namespace: str, permission: Permission) -> Iterator[RouteId]:
-        """The routes with a reference that the permission of a namespace is about."""
+        """The routes with a reference into the namespace that its `permission` may allow or forbid."""
         for route in self._by_pair[permission.referrer, namespace]:
             if any(_matches(each, namespace, permission) for each in self._by_route[route]):
                 yield route

@@ -76,7 +76,7 @@ async def _get(context: RequestContext, requests: CallerRequests, name: str) -> 
 
 
 def _item(answer: Object, *, with_object: bool) -> Object:
-    """The item of a list: it has no kind of its own."""
+    """An object as it stands in a list, where items have neither kind nor apiVersion; or a row of a Table."""
     if answer.get("kind") != _TABLE:
         return {name: value for name, value in answer.items() if name not in ("kind", "apiVersion")}
     row: Object = answer["rows"][0]

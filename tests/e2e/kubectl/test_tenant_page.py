@@ -142,5 +142,5 @@ def test_the_stand_alone_server_prints_a_url_of_the_page_of_its_administrator(ow
         own_embedded.flags = (f"--ui-port={port}",)
         own_embedded.restart()
         server = own_embedded.server
-        told = f"there is no page: cannot listen on 127.0.0.1 port {port}"
+        told = f"the tenant page is not served: cannot listen on 127.0.0.1 port {port}"
         own_embedded.wait_until("the port is told", lambda: told in server.log())
