@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+# thousands of digits are no integer that Python reads
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
 
@@ -110,9 +111,10 @@ MATCH_EVERYTHING: Final = Matcher(())
 
 def int64(text: str) -> int | None:
     """Returns the integer that `text` is, None if it is not one or does not fit into 64 bits."""
-    if not _INTEGER.fullmatch(text):
+    found = _INTEGER.fullmatch(text)
+    if found is None:
         return None
-    number = int(text)
+    number = int(found[1] + found[2])
     return number if _LEAST <= number <= _GREATEST else None
 
 

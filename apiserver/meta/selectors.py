@@ -100,8 +100,10 @@ def parse_field_selector(text: str, supported: Collection[str] | None = METADATA
         found = _FIELD_TERM.fullmatch(term)
         if found is None:
             raise BadRequest(f"invalid selector: '{text}'; can't understand '{term}'")
-        operator = "NotIn" if found["operator"] == "!=" else "In"
-        requirements.append(Requirement(found["key"], operator, (_unescape(found["value"]),)))
+        operator, value = "NotIn" if found["operator"] == "!=" else "In", _unescape(found["value"])
+        # as in Kubernetes, a term of an operator alone matches everything
+        if found["key"] or value:
+            requirements.append(Requirement(found["key"], operator, (value,)))
     selector = FieldSelector(tuple(requirements))
     if supported is not None:
         check_supported(selector, supported)
@@ -208,8 +210,6 @@ class _LabelParser:
             raise _parse_error(f"found '{text}', expected: {_OPERATORS_TEXT}")
         values = tuple(sorted(self._set() if text in ("in", "notin") else {self._value()}))
         problems = []
-        if not values:
-            problems.append("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty")
         if operator in ("Gt", "Lt") and int64(values[0]) is None:
             why = "for 'Gt', 'Lt' operators, the value must be an integer"
             problems.append(f"values[0]: {_invalid_value(values[0], [why])}")
@@ -233,20 +233,31 @@ class _LabelParser:
         symbol, text = self._next()
         if symbol != "(":
             raise _parse_error(f"found '{text}' expected: '('")
-        values: set[str] = set()
-        if self._peek()[0] == ")":
+        symbol, text = self._peek()
+        if symbol == ")":
             self._next()
-            return values
+            return {""}
+        if symbol not in ("word", ","):
+            raise _parse_error(f"found '{text}', expected: ',', ')' or identifier")
+        return self._set_values()
+
+    def _set_values(self) -> set[str]:
+        """The values up to the closing parenthesis; the one before, between or after two commas may be empty."""
+        values: set[str] = set()
         while True:
-            symbol, text = self._peek()
-            if symbol == "word":
-                self._next()
-            values.add(text if symbol == "word" else "")
             symbol, text = self._next()
-            if symbol == ")":
+            if symbol not in ("word", ","):
+                raise _parse_error(f"found '{text}', expected: ',', or identifier")
+            following, text_after = self._peek()
+            if symbol == "word":
+                values.add(text)
+                if following not in (",", ")"):
+                    raise _parse_error(f"found '{text_after}', expected: ',' or ')'")
+            elif not values or following in (",", ")"):
+                values.add("")
+            if following == ")":
+                self._next()
                 return values
-            if symbol != ",":
-                raise _parse_error(f"found '{text}', expected: ',' or ')'")
 
     def _peek(self) -> tuple[str, str]:
         return self._token

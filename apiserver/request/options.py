@@ -10,6 +10,7 @@ from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import METADATA_FIELDS, GroupKind, Object
 from apiserver.meta.selectors import (
+    MAX_REQUIREMENTS,
     NAME,
     FieldSelector,
     LabelSelector,
@@ -27,6 +28,7 @@ NOT_OLDER_THAN = "NotOlderThan"
 _META = "meta.k8s.io"
 _MAX_MANAGER_BYTES = 128
 _FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+_FEW_VALUES, _REQUIREMENT_BYTES, _VALUE_BYTES = 16, 800, 110
 _PROPAGATION_POLICIES = ("Foreground", "Background", "Orphan")
 
 
@@ -89,6 +91,15 @@ def label_selector(query: Query) -> LabelSelector:
 def field_selector(query: Query) -> FieldSelector:
     """The field selector of a list or watch, on any fields. Raises BadRequest."""
     return query.parsed("fieldSelector", _parse_field_selector_on_any_field)
+
+
+def selector_memory(query: Query) -> int:
+    """The approximate memory of the parsed selectors in bytes, which can be a hundred times that of their texts; 0 for
+    selectors with a few requirements and values."""
+    commas = query.get("labelSelector").count(",") + query.get("fieldSelector").count(",")
+    if commas < _FEW_VALUES:
+        return 0
+    return min(commas, MAX_REQUIREMENTS) * _REQUIREMENT_BYTES + commas * _VALUE_BYTES
 
 
 def _parse_field_selector_on_any_field(text: str) -> FieldSelector:

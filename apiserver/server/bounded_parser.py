@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from aiohttp import HttpVersion11
 from aiohttp.http_exceptions import HttpProcessingError, InvalidURLError
 from aiohttp.http_parser import HttpRequestParser, RawRequestMessage
 from aiohttp.streams import StreamReader
@@ -58,6 +59,14 @@ class RequestLineTooLong(HttpProcessingError):
 
 class TooManyLargeHeads(HttpProcessingError):
     code = 429
+
+
+class UnsupportedEncoding(HttpProcessingError):
+    code = 501
+
+
+class UnsupportedVersion(HttpProcessingError):
+    code = 505
 
 
 class BoundedParser:
@@ -129,8 +138,10 @@ class BoundedParser:
         return claimed
 
     def close(self) -> None:
-        """Release everything: the connection is lost."""
+        """Release everything: the connection is lost. The parser refers to the connection, and their memory would wait
+        for a garbage collection."""
         self._failed = True
+        del self._create, self._is_front_proxy, self._parser
         self._buffer.clear()
         self._large_head = 0
         self._reservation.resize(0)
@@ -245,6 +256,7 @@ class BoundedParser:
             # no upgrade is supported: what follows is another request
             self._parser.set_upgraded(False)
         for message, payload in messages:
+            _check_protocol(message)
             self._handling = self._busy = True
             if not payload.is_eof():
                 self._payload, self._framing = payload, _framing_of(message)
@@ -259,6 +271,17 @@ class BoundedParser:
         if self._payload is not None and not self._payload.is_eof():
             self._payload.set_exception(BadRequest(f"malformed request: {why}"))
             self._payload.feed_eof()
+
+
+def _check_protocol(message: RawRequestMessage) -> None:
+    """Refuses requests that aiohttp accepts: of a later version, and those with a body that is also compressed, or has
+    chunks in HTTP/1.0, where another server may find its end elsewhere."""
+    if message.version > HttpVersion11:
+        raise UnsupportedVersion(message="the version of HTTP is not supported")
+    if message.chunked:
+        encodings = ",".join(message.headers.getall("Transfer-Encoding"))
+        if message.version < HttpVersion11 or encodings.strip().lower() != "chunked":
+            raise UnsupportedEncoding(message="the Transfer-Encoding is not supported")
 
 
 def _framing_of(message: RawRequestMessage) -> BodyFraming:

@@ -27,6 +27,8 @@ from apiserver.server.bounded_parser import (
     HeadTooLarge,
     RequestLineTooLong,
     TooManyLargeHeads,
+    UnsupportedEncoding,
+    UnsupportedVersion,
     describe_error,
 )
 
@@ -193,7 +195,7 @@ def _error(exc: BaseException | None, status: int) -> errors.StatusError:
     match exc:
         case BadHttpMethod():
             return errors.MethodNotAllowed()
-        case HeadTooLarge() | RequestLineTooLong():
+        case HeadTooLarge() | RequestLineTooLong() | UnsupportedEncoding() | UnsupportedVersion():
             return errors.StatusError(exc.code, "", exc.message)
         case TooManyLargeHeads():
             return errors.TooManyRequests(exc.message)

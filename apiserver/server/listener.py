@@ -201,9 +201,14 @@ def stop_on_signals(stop: asyncio.Event) -> Iterator[None]:
     must not kill it before it has exited cleanly."""
     # not loop.add_signal_handler: its removal restores the default, and a signal before SIG_IGN would kill the process
     loop = asyncio.get_running_loop()
+    requested = False
 
     def request_stop(number: int, frame: FrameType | None) -> None:
-        loop.call_soon_threadsafe(stop.set)
+        nonlocal requested
+        # signals that arrive faster than they are handled interrupt each other, and would exhaust the stack
+        if not requested:
+            requested = True
+            loop.call_soon_threadsafe(stop.set)
 
     for each in _SIGNALS:
         signal.signal(each, request_stop)

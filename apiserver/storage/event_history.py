@@ -11,7 +11,7 @@ from typing import Literal
 
 from apiserver.encoding.encoded_object import CachedObject, at_version
 from apiserver.encoding.transforms import View
-from apiserver.meta.resource import Resource
+from apiserver.meta.resource import Key, Resource
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
@@ -105,6 +105,11 @@ class VisibilityEvent(CacheEvent):
     def __init__(self, type_: EventType, obj: CachedObject, cache_rv: int) -> None:
         super().__init__(type_, obj)
         self.cache_rv = cache_rv
+
+
+def states_before(events: Sequence[CacheEvent]) -> dict[Key, CachedObject | None]:
+    """The objects before all `events`, of those that the events change; None for one that did not exist."""
+    return {event.object.key: event.previous for event in reversed(events)}
 
 
 class EventHistory:

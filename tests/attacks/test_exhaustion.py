@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from urllib.parse import quote
 
 import pytest
 
@@ -36,6 +37,7 @@ COSTS = {
     "1,000 pipelines": 160,
     "selectors": 32,
     "1,200 watches": 192,
+    "watches with long selectors": 64,
     "bodies": 128,
     "values": 96,
     "refused bodies": 96,
@@ -252,6 +254,7 @@ def test_many_distinct_selectors_are_cheap(replica: Replica, alice: TenantAdmin)
         pytest.param({"labelSelector": ",".join(f"k{number}!=x" for number in range(101))}, False, id="101 terms"),
         pytest.param({"labelSelector": f"k in ({'a,' * 8000}a)"}, True, id="8,000 values"),
         pytest.param({"labelSelector": f"k in ({','.join(['a' * 60] * 280)})"}, False, id="a long selector"),
+        pytest.param({"labelSelector": f"k>{'1' * 5000}"}, False, id="5,000 digits"),
         pytest.param({"fieldSelector": ",".join(["metadata.name!=a"] * 101)}, False, id="101 fields"),
     ],
 )
@@ -288,6 +291,31 @@ async def test_watches_that_are_not_read_are_cheap(
             later = await asyncio.to_thread(lambda: client.request("PATCH", path, {}, content_type=kind))
             assert later.status == 200
     assert_cheap(cost, COSTS["1,200 watches"])
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        pytest.param("word notin ({values})", id="thousands of values"),
+        pytest.param(",".join(f"!k{number}-{{number}}" for number in range(100)), id="a hundred requirements"),
+    ],
+)
+@least_wait_counts
+async def test_watches_with_long_selectors_are_cheap(
+    embedded: EmbeddedCluster, replica: Replica, alice: TenantAdmin, selector: str
+) -> None:
+    """Parsed, a selector takes up to a hundred times the memory of its text, for as long as the watch lasts."""
+    values = ",".join(f"{value:x}" for value in range(3500))
+    async with ClientConnections(replica.client(alice.user)) as attackers:
+        connections = await attackers.open(900)
+        with measured_cost(replica) as cost:
+            for number, connection in enumerate(connections):
+                text = selector.format(values=f"{values},x{number}", number=number)
+                target = f"{alice.children}?watch=1&labelSelector={quote(text, safe='()!,')}"
+                await send_all([connection], head_of(target=target))
+            statuses = await until_answered(connections)
+    assert set(statuses) == {b"200", b"429"}
+    assert_cheap(cost, COSTS["watches with long selectors"])
 
 
 def open_watches(replica: Replica) -> int:

@@ -18,6 +18,7 @@ from apiserver.metrics import Metrics
 from apiserver.request.bytes_in_flight import BytesInFlight, Reservation
 from apiserver.request.context import Handler, RequestContext, User
 from apiserver.request.fair_shares import FairShares
+from apiserver.request.options import selector_memory
 
 WATCHES_PER_SLOT = 4
 
@@ -73,9 +74,11 @@ class MaxInFlight:
         if context.info.path.startswith(_PROBES) or MASTERS in context.user.groups:
             return await next(context)
         reservation = context.reservation = Reservation(self._bytes, context.user.name)
+        # a watch may keep its selectors for an hour
+        memory = head + selector_memory(context.query)
         try:
-            if head:
-                reservation.add(head)
+            if memory:
+                reservation.add(memory)
             return await self._count_request(context, next)
         finally:
             reservation.resize(0)

@@ -5,6 +5,7 @@ A watch sends its head long before its handler returns, so the headers are set w
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from aiohttp import web
@@ -25,7 +26,13 @@ class ResponseHeaders:
 
     async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
         context.http[_CONTEXT] = context
-        return await next(context)
+        try:
+            return await next(context)
+        except asyncio.CancelledError:
+            # The connection is lost. The context and the request refer to each other: their memory would wait for a
+            # garbage collection.
+            del context.http[_CONTEXT]
+            raise
 
 
 def install(app: web.Application) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from ipaddress import ip_network
 from typing import Any
 
@@ -10,6 +10,7 @@ from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Object
 from registry.embedded.kinds.kind import NoValidation
+from registry.embedded.kinds.label_selector_validation import label_selector_errors
 
 _DIRECTIONS = {"ingress": "from", "egress": "to"}
 _TYPES = ("Ingress", "Egress")
@@ -29,7 +30,7 @@ class NetworkPolicyValidation(NoValidation):
 
     def validate(self, obj: Object) -> list[FieldError]:
         spec = obj["spec"]
-        problems = [*_selector_errors(spec.get("podSelector") or {}, "spec.podSelector")]
+        problems = [*label_selector_errors(spec.get("podSelector") or {}, "spec.podSelector")]
         for direction, side in _DIRECTIONS.items():
             for index, rule in enumerate(spec.get(direction) or ()):
                 problems += _rule_errors(rule, side, f"spec.{direction}[{index}]")
@@ -61,7 +62,7 @@ def _port_errors(port: Mapping[str, Any], path: str) -> Iterator[FieldError]:
 def _peer_errors(peer: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     selectors = [field for field in ("podSelector", "namespaceSelector") if field in peer]
     for field in selectors:
-        yield from _selector_errors(peer[field], f"{path}.{field}")
+        yield from label_selector_errors(peer[field], f"{path}.{field}")
     block = peer.get("ipBlock")
     if block is not None:
         yield from _block_errors(block, f"{path}.ipBlock")
@@ -94,13 +95,3 @@ def _network(text: object) -> Any:
 
 def _contains(outer: Any, inner: Any) -> bool:
     return bool(inner.subnet_of(outer))
-
-
-def _selector_errors(selector: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    for index, each in enumerate(selector.get("matchExpressions") or ()):
-        values: Sequence[str] = each.get("values") or ()
-        here = f"{path}.matchExpressions[{index}].values"
-        if each.get("operator") in ("In", "NotIn") and not values:
-            yield errors.required(here, "must be specified when `operator` is 'In' or 'NotIn'")
-        if each.get("operator") in ("Exists", "DoesNotExist") and values:
-            yield errors.forbidden(here, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Object
 from registry.embedded.kinds.kind import NoValidation
+from registry.embedded.kinds.label_selector_validation import label_selector_errors
 from registry.rbac import role_index as rbac
 
 _SUBJECT_KINDS = ("ServiceAccount", "User", "Group")
@@ -19,7 +21,10 @@ class RoleValidation(NoValidation):
 
     def validate(self, obj: Object) -> list[FieldError]:
         rules = obj.get("rules") or []
-        return [problem for index, rule in enumerate(rules) for problem in self._errors(rule, f"rules[{index}]")]
+        problems = [problem for index, rule in enumerate(rules) for problem in self._errors(rule, f"rules[{index}]")]
+        if obj.get("aggregationRule") is not None:
+            problems += _aggregation_errors(obj["aggregationRule"])
+        return problems
 
     def _errors(self, rule: dict[str, Any], path: str) -> list[FieldError]:
         problems = []
@@ -82,6 +87,15 @@ class RoleBindingValidation(NoValidation):
         if kind == "ServiceAccount" and not subject.get("namespace"):
             problems.append(errors.required(f"{path}.namespace"))
         return problems
+
+
+def _aggregation_errors(rule: dict[str, Any]) -> Iterator[FieldError]:
+    path = "aggregationRule.clusterRoleSelectors"
+    selectors = rule.get("clusterRoleSelectors") or ()
+    if not selectors:
+        yield errors.required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil")
+    for index, selector in enumerate(selectors):
+        yield from label_selector_errors(selector, f"{path}[{index}]")
 
 
 def _with_group(subject: dict[str, Any]) -> dict[str, Any]:

@@ -157,6 +157,22 @@ async def test_the_large_heads_and_the_bodies_of_a_user_are_limited() -> None:
     assert (await inflight(make_context(user=ALICE), ok)).status == 200
 
 
+async def test_the_parsed_selectors_of_a_user_are_limited() -> None:
+    """ATTACK-19: a watch keeps its selectors, which take up to a hundred times the memory of their texts."""
+    inflight, gate = max_in_flight(9, Metrics(), bytes_in_flight=BytesInFlight(per_user=500_000)), Gate()
+    values = ",".join(f"v{number}" for number in range(2000))
+    selecting = f"{WATCH}&labelSelector=a%20notin%20({values})"
+    running = asyncio.create_task(_inflight(inflight, make_context(target=selecting, user=ALICE), gate))
+    await gate.entered.wait()
+    with pytest.raises(TooManyRequests):
+        await inflight(make_context(target=selecting, user=ALICE), ok)
+    assert (await inflight(make_context(target=f"{WATCH}&labelSelector=a,b,c", user=ALICE), ok)).status == 200
+    assert (await inflight(make_context(target=selecting, user=User("bob")), ok)).status == 200
+    gate.open.set()
+    await running
+    assert (await inflight(make_context(target=selecting, user=ALICE), ok)).status == 200
+
+
 async def test_a_streamed_response_counts_until_it_is_sent() -> None:
     """ATTACK-19: otherwise one user could have any number of lists that are sent to slow clients."""
     gate = Gate()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.meta.selector_matching import Matcher, Requirement
+from apiserver.meta.selector_matching import Matcher, Requirement, int64
 from apiserver.meta.selectors import LabelSelector, parse_field_selector, parse_label_selector
 from tests.cpu_time import least_ratio
 
@@ -65,6 +65,29 @@ def test_an_operator_gt_without_an_integer_matches_nothing() -> None:
     """Kinds whose selectors are structures may have one."""
     assert not Matcher([Requirement("k", "Gt", ("x",))]).matches({"k": "1"})
     assert not Matcher([Requirement("k", "Lt", ("x",)), Requirement("k", "Gt", ("0",))]).matches({"k": "1"})
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        pytest.param("0", 0, id="zero"),
+        pytest.param("-0", 0, id="negative zero"),
+        pytest.param("+12", 12, id="a plus sign"),
+        pytest.param("0" * 5000 + "7", 7, id="thousands of zeros"),
+        pytest.param("1" * 5000, None, id="thousands of digits"),
+        pytest.param(str(2**63 - 1), 2**63 - 1, id="the greatest"),
+        pytest.param(str(2**63), None, id="beyond the greatest"),
+        pytest.param(str(-(2**63)), -(2**63), id="the least"),
+        pytest.param(str(-(2**63) - 1), None, id="below the least"),
+        pytest.param("", None, id="empty"),
+        pytest.param("-", None, id="a sign"),
+        pytest.param("1.5", None, id="a fraction"),
+        pytest.param("1_0", None, id="an underscore"),
+        pytest.param("²", None, id="another digit"),
+    ],
+)
+def test_integers_are_those_of_64_bits(text: str, number: int | None) -> None:
+    assert int64(text) == number
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,9 @@ class LabelledObject:
         pytest.param("a in (b,c)", {"a": "c"}, True, id="in a set"),
         pytest.param("a in (b,c)", {}, False, id="a missing key is in no set"),
         pytest.param("a in (,b)", {"a": ""}, True, id="a set may hold the empty value"),
+        pytest.param("a in ()", {"a": ""}, True, id="a set of nothing holds the empty value"),
+        pytest.param("a in ()", {"a": "b"}, False, id="in a set of nothing"),
+        pytest.param("a notin ()", {"a": "b"}, True, id="not in a set of nothing"),
         pytest.param("a notin (b,c)", {"a": "c"}, False, id="not in a set"),
         pytest.param("a notin(b)", {}, True, id="a missing key is not in the set"),
         pytest.param("a>5", {"a": "6"}, True, id="greater"),
@@ -88,11 +91,17 @@ def test_a_label_selector_matches(text: str, labels: Mapping[str, str], matches:
         pytest.param(
             "a in (b", "unable to parse requirement: found '', expected: ',' or ')'", id="a set that is not closed"
         ),
+        pytest.param("a in (", "unable to parse requirement: found '', expected: ',', ')' or identifier", id="an end"),
         pytest.param(
-            "a in ()",
-            "unable to parse requirement: values: Invalid value: []: for 'in', 'notin' operators, "
-            "values set can't be empty",
-            id="an empty set",
+            "a in (=)", "unable to parse requirement: found '=', expected: ',', ')' or identifier", id="a sign"
+        ),
+        pytest.param("a in (b,", "unable to parse requirement: found '', expected: ',', or identifier", id="a comma"),
+        pytest.param("a in (,=", "unable to parse requirement: found '=', expected: ',', or identifier", id="commas"),
+        pytest.param(
+            f"a>{'1' * 63}",
+            f"unable to parse requirement: values[0]: Invalid value: \"{'1' * 63}\": for 'Gt', 'Lt' operators, "
+            "the value must be an integer",
+            id="greater than more than 64 bits",
         ),
         pytest.param(
             "a>x",
@@ -156,6 +165,7 @@ def test_any_text_is_rejected_or_survives_a_round_trip(text: str) -> None:
         pytest.param("metadata.name=x", (Requirement("metadata.name", "In", ("x",)),), id="one equals sign"),
         pytest.param("metadata.name==x", (Requirement("metadata.name", "In", ("x",)),), id="two equals signs"),
         pytest.param("metadata.name!=x", (Requirement("metadata.name", "NotIn", ("x",)),), id="not equal"),
+        pytest.param("=,!=,metadata.name=x,==", (Requirement("metadata.name", "In", ("x",)),), id="operators alone"),
         pytest.param("metadata.name=", (Requirement("metadata.name", "In", ("",)),), id="the empty value"),
         pytest.param(r"metadata.name=a\,b\=c\\", (Requirement("metadata.name", "In", ("a,b=c\\",)),), id="escapes"),
         pytest.param(

@@ -3,12 +3,16 @@ WIRE-D88)."""
 
 from __future__ import annotations
 
+import itertools
+import string
+import tracemalloc
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from apiserver.meta.errors import StatusError
-from apiserver.meta.selectors import NAME, FieldSelector, LabelSelector, Requirement
+from apiserver.meta.selectors import NAME, FieldSelector, LabelSelector, Requirement, parse_label_selector
 from apiserver.request.options import (
     DeleteOptions,
     ListOptions,
@@ -22,6 +26,7 @@ from apiserver.request.options import (
     parse_patch_options,
     parse_update_options,
     parse_watch_options,
+    selector_memory,
 )
 from apiserver.request.request_info import Query, RequestInfo, parse_request_info
 
@@ -357,3 +362,32 @@ def test_delete_options_in_the_body_override_the_query() -> None:
 def test_invalid_delete_options_are_rejected(body: dict[str, Any], code: int, message: str) -> None:
     prefix = 'DeleteOptions.meta.k8s.io "" is invalid: ' if code == 422 else ""
     assert rejection(parse_delete_options, Query(), body) == (code, prefix + message)
+
+
+THREE_CHARACTERS = ["".join(letters) for letters in itertools.product(string.ascii_letters, repeat=3)][:4000]
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        pytest.param(f"a notin ({','.join(THREE_CHARACTERS)})", id="thousands of values"),
+        pytest.param(f"a in ({','.join(THREE_CHARACTERS)})", id="thousands of values that are required"),
+        pytest.param(",".join(f"!k{number}" for number in range(100)), id="a hundred absent labels"),
+        pytest.param(",".join(f"k{number}=v{number}" for number in range(100)), id="a hundred labels"),
+        pytest.param(
+            ",".join(f"k{n} notin ({','.join(THREE_CHARACTERS[:9])})" for n in range(100)), id="a hundred sets"
+        ),
+    ],
+)
+def test_the_memory_of_a_large_selector_is_not_underestimated(selector: str) -> None:
+    parse_label_selector(selector)
+    tracemalloc.start()
+    parsed = [parse_label_selector(selector) for _ in range(4)]
+    size = tracemalloc.get_traced_memory()[0] / len(parsed)
+    tracemalloc.stop()
+    assert size <= selector_memory(Query(f"labelSelector={quote(selector)}")) <= 3 * size
+
+
+@pytest.mark.parametrize("query", ["", "labelSelector=a", "labelSelector=a%3Db,c&fieldSelector=metadata.name%3Dx"])
+def test_usual_selectors_take_no_memory_worth_counting(query: str) -> None:
+    assert selector_memory(Query(query)) == 0

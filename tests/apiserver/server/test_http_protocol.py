@@ -20,6 +20,7 @@ from apiserver.endpoints.filters.response_headers import ResponseHeaders
 from apiserver.request.context import RequestContext
 from apiserver.server.app import Api, build_app
 from apiserver.server.bounded_parser import HeadLimits
+from apiserver.server.http_protocol import HttpProtocol
 from apiserver.server.listener import ConnectionLimits, Listener, listen
 from apiserver.tls.certificates import make_ca, make_serving
 from apiserver.tls.openssl_tls import OpenSslServerTls
@@ -75,6 +76,35 @@ async def test_what_a_request_has_held_is_freed_with_its_response() -> None:
         await listener.close()
 
 
+async def test_what_a_watch_has_held_is_freed_with_its_connection() -> None:
+    """ATTACK-19: with the connection and its parser, which are old then, so that a collection would come late."""
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def hold(context: RequestContext) -> web.StreamResponse:
+        context.http["content"] = content = Content()
+        weakref.finalize(content, ended.set)
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    app = build_app(Api(endpoints={}, responders=(hold,), paths=list), [ResponseHeaders(), ErrorResponses()])
+    tls = OpenSslServerTls(make_serving(CA, ["127.0.0.1"]))
+    listener = await listen(app, tls=tls, host="127.0.0.1", port=0, grace=1, limits=LIMITS)
+    gc.collect()
+    gc.disable()
+    try:
+        async with asyncio.timeout(10):
+            _, writer = await asyncio.open_connection("127.0.0.1", listener.port, ssl=TLS)
+            writer.write(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+            await begun.wait()
+            writer.transport.abort()
+            await ended.wait()
+        await listener.close()
+        assert not any(isinstance(each, HttpProtocol) for each in gc.get_objects())
+    finally:
+        gc.enable()
+
+
 async def exchange(listener: Listener, sent: bytes) -> tuple[int, dict[str, str], Any]:
     """The status code, headers and JSON of the first response. The server must close the connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, ssl=TLS)
@@ -125,6 +155,21 @@ def request(target: str, method: str = "GET", *fields: str) -> bytes:
             400,
             "Transfer-Encoding",
             id="a length and chunks",
+        ),
+        pytest.param(
+            request("/", "POST", "Transfer-Encoding: gzip, chunked"),
+            501,
+            "the Transfer-Encoding is not supported",
+            id="chunks of a compressed body",
+        ),
+        pytest.param(
+            b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            501,
+            "the Transfer-Encoding is not supported",
+            id="chunks in HTTP/1.0",
+        ),
+        pytest.param(
+            b"GET / HTTP/2.0\r\nHost: h\r\n\r\n", 505, "the version of HTTP is not supported", id="HTTP/2 as text"
         ),
         pytest.param(
             request("/", "POST", "Transfer-Encoding: chunked") + b"zz\r\n", 400, "chunk size", id="a bad chunk size"

@@ -237,6 +237,51 @@ async def test_a_resumed_watch_receives_the_visibility_changes_since_its_version
     assert reader.calls == [(11, (100.0, 200.0))]
 
 
+@pytest.mark.parametrize(
+    "missed",
+    [
+        pytest.param([], id="unchanged"),
+        pytest.param([("MODIFIED", "x")], id="changed"),
+        pytest.param([("MODIFIED", "y")], id="no longer selected"),
+        pytest.param([("MODIFIED", "y"), ("MODIFIED", "x")], id="selected once more"),
+        pytest.param([("DELETED", "x")], id="deleted"),
+        pytest.param([("DELETED", "x"), ("ADDED", "x")], id="recreated"),
+        pytest.param([("DELETED", "x"), ("ADDED", "y")], id="recreated, not selected"),
+        pytest.param([("DELETED", "x"), ("ADDED", "x"), ("DELETED", "x")], id="recreated and deleted"),
+    ],
+)
+async def test_a_resumed_watch_deletes_hidden_objects_that_the_client_had(missed: list[tuple[Any, str]]) -> None:
+    """ATTACK-05: the object at the version that the client has seen decides, whatever has become of it since."""
+    cache, reader = make_cache(thing("t", 1, "a", team="x")), Reader()
+    for rv, (type_, team) in enumerate(missed, start=11):
+        cache.apply(type_, thing("t", rv, "a", team=team))
+    reader.past_change = VisibilityChange(namespaces("a"), namespaces(), reader.visible, 20)
+    selector = parse_label_selector("team=x")
+    watch = await cache.watch("", options(10, label_selector=selector), visibility=reader)
+    assert await received(watch) == [("DELETED", "t", 20), ("BOOKMARK", "", 10 + len(missed))]
+
+
+@pytest.mark.parametrize(
+    "missed",
+    [
+        pytest.param([("MODIFIED", "x")], id="selected now"),
+        pytest.param([("MODIFIED", "x"), ("DELETED", "x")], id="selected and deleted"),
+        pytest.param([("DELETED", "y"), ("ADDED", "x")], id="recreated, selected now"),
+    ],
+)
+async def test_a_resumed_watch_does_not_delete_hidden_objects_that_the_client_never_had(
+    missed: list[tuple[Any, str]],
+) -> None:
+    cache, reader = make_cache(thing("t", 1, "a", team="y")), Reader()
+    for rv, (type_, team) in enumerate(missed, start=11):
+        cache.apply(type_, thing("t", rv, "a", team=team))
+    reader.past_change = VisibilityChange(namespaces("a"), namespaces(), reader.visible, 20)
+    watch = await cache.watch(
+        "", options(10, label_selector=parse_label_selector("team=x"), timeout_seconds=1), visibility=reader
+    )
+    assert await received(watch) == []
+
+
 async def test_a_resumed_watch_requests_visibility_changes_since_its_last_event() -> None:
     clock, reader = Clock(), Reader("a")
     cache = make_cache(clock=clock)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 from dataclasses import replace
+from typing import Any
+from weakref import WeakSet
 
 import pytest
 
@@ -71,6 +73,26 @@ async def test_an_evicted_visibility_leaves_nothing_behind_when_its_last_watch_e
     del watched
     gc.collect()
     assert source._by_subject.keys() == set(subjects_of(BOB))
+
+
+async def test_a_user_whose_former_visibility_is_collected_meanwhile_still_follows_the_bindings(
+    history: RbacHistory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class CollectingSet(WeakSet[Any]):
+        def add(self, item: Any) -> None:
+            gc.collect()
+            super().add(item)
+
+    monkeypatch.setattr(by_rbac, "_MAX_IDENTITIES", 1)
+    monkeypatch.setattr(by_rbac, "WeakSet", CollectingSet)
+    source = await visibility_source(history)
+    former: Any = await source.for_user(ALICE)
+    await source.for_user(BOB)
+    former.itself = former
+    del former
+    visibility = await source.for_user(ALICE)
+    history.put_binding(binding("x"), 11)
+    assert visibility.visible == shown("tenant-a")
 
 
 async def test_users_with_the_same_identity_share_a_visibility(history: RbacHistory) -> None:

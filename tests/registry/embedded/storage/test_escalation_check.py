@@ -152,6 +152,15 @@ async def test_api_groups_of_subjects_and_role_references_are_defaulted(api: Emb
             ["aggregationRule.clusterRoleSelectors[0].matchExpressions[0].operator"],
             id="a selector with an unknown operator",
         ),
+        pytest.param(
+            "clusterroles",
+            {"aggregationRule": {"clusterRoleSelectors": [{"matchExpressions": [{"key": "a", "operator": "In"}]}]}},
+            ["aggregationRule.clusterRoleSelectors[0].matchExpressions[0].values"],
+            id="a selector without values",
+        ),
+        pytest.param(
+            "clusterroles", {"aggregationRule": {}}, ["aggregationRule.clusterRoleSelectors"], id="no selector"
+        ),
         pytest.param("rolebindings", {}, ["roleRef.kind", "roleRef.name"], id="no role reference"),
         pytest.param(
             "clusterrolebindings",
