@@ -32,6 +32,7 @@ _HEADER_BYTES: Final = 256
 
 Messages = Sequence[tuple[RawRequestMessage, StreamReader]]
 _NOTHING: Final = ((), False, b"")
+_UNSUPPORTED_VERSION: Final = "the version of HTTP is not supported"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,6 +256,9 @@ class BoundedParser:
         if upgraded:
             # no upgrade is supported: what follows is another request
             self._parser.set_upgraded(False)
+        if not messages:
+            # the first bytes of HTTP/2 look like a head
+            raise UnsupportedVersion(message=_UNSUPPORTED_VERSION)
         for message, payload in messages:
             _check_protocol(message)
             self._handling = self._busy = True
@@ -277,11 +281,11 @@ def _check_protocol(message: RawRequestMessage) -> None:
     """Refuses requests that aiohttp accepts: of a later version, and those with a body that is also compressed, or has
     chunks in HTTP/1.0, where another server may find its end elsewhere."""
     if message.version > HttpVersion11:
-        raise UnsupportedVersion(message="the version of HTTP is not supported")
-    if message.chunked:
-        encodings = ",".join(message.headers.getall("Transfer-Encoding"))
-        if message.version < HttpVersion11 or encodings.strip().lower() != "chunked":
-            raise UnsupportedEncoding(message="the Transfer-Encoding is not supported")
+        raise UnsupportedVersion(message=_UNSUPPORTED_VERSION)
+    # an empty one is none for aiohttp
+    encodings = message.headers.getall("Transfer-Encoding", ())
+    if encodings and (message.version < HttpVersion11 or ",".join(encodings).strip().lower() != "chunked"):
+        raise UnsupportedEncoding(message="the Transfer-Encoding is not supported")
 
 
 def _framing_of(message: RawRequestMessage) -> BodyFraming:

@@ -49,6 +49,12 @@ class SelectionPredicate:
     def _fields_match(self, obj: CachedObject) -> bool:
         return self._fields.matches({**obj.fields, NAME: obj.key.name, NAMESPACE: obj.key.namespace})
 
+    def concerns(self, event: CacheEvent) -> bool:
+        """True if the object matches before the event or after it."""
+        if event.previous is not None and self.matches(event.previous):
+            return True
+        return event.type != "DELETED" and self.matches(event.object)
+
     def event_for_client(self, event: CacheEvent, resource: Resource) -> CacheEvent | None:
         """The event for a client with this selection: ADDED for an object that starts to match, DELETED for one that no
         longer matches (WIRE-F5). None if the client does not receive it."""

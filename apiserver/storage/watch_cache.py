@@ -287,17 +287,20 @@ class WatchCache:
         change = visibility.change_since(rv, self._history.interval_of(rv))
         if change is None:
             raise errors.Expired(f"too old resource version: {rv} (the user's visibility has changed too often since)")
-        others = self._visibility_events(selection, change, in_range)
+        others = self._visibility_events(selection, change, missed=in_range)
         return WatchStart(missed=in_range, after=start, visibility_events=others)
 
     def _visibility_events(
         self, selection: SelectionPredicate, change: VisibilityChange, missed: Sequence[CacheEvent] = ()
     ) -> Sequence[VisibilityEvent]:
-        """The events of a changed visibility, for a client that has not received the `missed` events."""
+        """The events of a changed visibility, for a client that has not received the `missed` events, or a few: it may
+        resume at the older version of an object that became visible."""
         objects = self._select(self._state(), selection.range(self.resource), selection, change.affected)
-        before = event_history.states_before(missed)
+        hidden = [event for event in missed if change.lost(self.resource, event.object.key)]
+        before = event_history.states_before(hidden)
+        matched = {event.object.key for event in hidden if selection.concerns(event)}
         received = [obj for obj in objects if obj.key not in before]
-        received += [obj for obj in before.values() if obj is not None and selection.matches(obj)]
+        received += [obj for key, obj in before.items() if obj is not None and key in matched]
         return visibility_events(self.resource, objects, received, change, cache_rv=self.rv)
 
     def _state(self) -> CacheState:
@@ -336,8 +339,7 @@ class WatchCache:
         first, end = keys
         if selection.labels.empty or selection.name or visible.namespaces is not None:
             return None
-        candidates = self._label_index.find(selection.labels, self._objects.items)
-        if candidates is None:
+        if (candidates := self._label_index.find(selection.labels, self._objects.items)) is None:
             return None
         low = bisect_left(candidates, first)
         high = len(candidates) if end is None else bisect_left(candidates, end, lo=low)

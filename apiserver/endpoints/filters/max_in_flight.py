@@ -26,6 +26,8 @@ _READS = frozenset({"get", "list", "head", "watch"})
 _PROBES = ("/healthz", "/livez", "/readyz")
 # the share of one user, of the limit and of what others leave
 _USER_SHARE = Fraction(3, 4)
+# large heads and selectors of watches
+_WATCH_BYTES, _WATCH_BYTES_PER_USER, _ALWAYS = 48 * 1024 * 1024, 12 * 1024 * 1024, 64 * 1024
 
 
 class Connection(Protocol):
@@ -44,8 +46,9 @@ class MaxInFlight:
     """Allows `limit` requests at a time, and separately four times as many watches per user.
 
     One user can have at most three quarters of the requests that the others leave, so that neither one user nor several
-    block the others (ATTACK-13). Users of one flow count as one user, as for bytes. Probes are exempt, because a
-    rejected probe would get a busy server restarted; so are cluster admins, who may have to repair it.
+    block the others (ATTACK-13). The large heads and selectors of watches are limited in bytes, too (ATTACK-19). Users
+    of one flow count as one user, as for bytes. Probes are exempt, because a rejected probe would get a busy server
+    restarted; so are cluster admins, who may have to repair it.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class MaxInFlight:
         metrics: Metrics,
         *,
         bytes_in_flight: BytesInFlight,
+        watch_bytes_per_user: int = _WATCH_BYTES_PER_USER,
         connection: Callable[[web.BaseRequest], Connection],
     ) -> None:
         self._bytes = bytes_in_flight
@@ -63,6 +67,8 @@ class MaxInFlight:
         self._requests = FairShares(total=limit, per_user=per_user, always=1, part=_USER_SHARE)
         # the watches of all users together are not limited
         self._watches = FairShares(total=sys.maxsize, per_user=limit * WATCHES_PER_SLOT)
+        # not those of bodies and events, which wait for each other: a watch has its bytes for an hour
+        self._watch_bytes = FairShares(total=_WATCH_BYTES, per_user=watch_bytes_per_user, always=_ALWAYS)
         self._metrics = metrics
         self._current = {"readOnly": 0, "mutating": 0}
         self._gauges = {kind: metrics.inflight(kind) for kind in self._current}
@@ -74,22 +80,25 @@ class MaxInFlight:
         if context.info.path.startswith(_PROBES) or MASTERS in context.user.groups:
             return await next(context)
         reservation = context.reservation = Reservation(self._bytes, context.user.name)
-        # a watch may keep its selectors for an hour
         memory = head + selector_memory(context.query)
         try:
+            if context.info.is_long_running:
+                return await self._count_watch(context, next, memory)
             if memory:
                 reservation.add(memory)
             return await self._count_request(context, next)
         finally:
             reservation.resize(0)
 
+    async def _count_watch(self, context: RequestContext, next: Handler, memory: int) -> web.StreamResponse:
+        flow = context.reservation.flow
+        with self._slot(self._watches, flow), self._slot(self._watch_bytes, flow, memory):
+            # a watch begins with all objects: many that begin together would stall everybody else
+            await context.reservation.turn()
+            return await next(context)
+
     async def _count_request(self, context: RequestContext, next: Handler) -> web.StreamResponse:
         flow = context.reservation.flow
-        if context.info.is_long_running:
-            with self._slot(self._watches, flow):
-                # a watch begins with all objects: many that begin together would stall everybody else
-                await context.reservation.turn()
-                return await next(context)
         if sum(self._current.values()) >= self._limit:
             raise self._too_many_requests()
         kind = "readOnly" if context.info.verb in _READS else "mutating"
@@ -105,15 +114,15 @@ class MaxInFlight:
                 self._count(kind, -1)
 
     @contextmanager
-    def _slot(self, shares: FairShares, flow: str) -> Iterator[None]:
-        """Count one more request or watch of `flow`. Raises TooManyRequests."""
-        if not shares.allows(flow, 1):
+    def _slot(self, shares: FairShares, flow: str, count: int = 1) -> Iterator[None]:
+        """Count one more request or watch of `flow`, or its bytes. Raises TooManyRequests."""
+        if not shares.allows(flow, count):
             raise self._too_many_requests()
-        shares.add(flow, 1)
+        shares.add(flow, count)
         try:
             yield
         finally:
-            shares.add(flow, -1)
+            shares.add(flow, -count)
 
     def _too_many_requests(self) -> TooManyRequests:
         self._metrics.request_dropped()

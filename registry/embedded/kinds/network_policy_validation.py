@@ -28,20 +28,27 @@ class NetworkPolicyValidation(NoValidation):
             spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
         obj["spec"] = {field: value for field, value in spec.items() if field not in _DIRECTIONS or value}
 
-    def validate(self, obj: Object) -> list[FieldError]:
-        spec = obj["spec"]
-        problems = [*label_selector_errors(spec.get("podSelector") or {}, "spec.podSelector")]
-        for direction, side in _DIRECTIONS.items():
-            for index, rule in enumerate(spec.get(direction) or ()):
-                problems += _rule_errors(rule, side, f"spec.{direction}[{index}]")
-        types = spec["policyTypes"]
-        if len(types) > len(_TYPES):
-            why = "may not specify more than two policyTypes"
-            return [*problems, errors.invalid("spec.policyTypes", types, why)]
-        for index, each in enumerate(types):
-            if each not in _TYPES:
-                problems.append(errors.not_supported(f"spec.policyTypes[{index}]", each, _TYPES))
-        return problems
+    def validate_create(self, obj: Object) -> list[FieldError]:
+        return _spec_errors(obj["spec"])
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        # what an earlier version has stored can still be labelled and deleted
+        return [] if new["spec"] == old.get("spec") else _spec_errors(new["spec"])
+
+
+def _spec_errors(spec: Mapping[str, Any]) -> list[FieldError]:
+    problems = [*label_selector_errors(spec.get("podSelector") or {}, "spec.podSelector")]
+    for direction, side in _DIRECTIONS.items():
+        for index, rule in enumerate(spec.get(direction) or ()):
+            problems += _rule_errors(rule, side, f"spec.{direction}[{index}]")
+    types = spec["policyTypes"]
+    if len(types) > len(_TYPES):
+        why = "may not specify more than two policyTypes"
+        return [*problems, errors.invalid("spec.policyTypes", types, why)]
+    for index, each in enumerate(types):
+        if each not in _TYPES:
+            problems.append(errors.not_supported(f"spec.policyTypes[{index}]", each, _TYPES))
+    return problems
 
 
 def _rule_errors(rule: Mapping[str, Any], side: str, path: str) -> Iterator[FieldError]:

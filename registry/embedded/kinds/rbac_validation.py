@@ -21,10 +21,14 @@ class RoleValidation(NoValidation):
 
     def validate(self, obj: Object) -> list[FieldError]:
         rules = obj.get("rules") or []
-        problems = [problem for index, rule in enumerate(rules) for problem in self._errors(rule, f"rules[{index}]")]
-        if obj.get("aggregationRule") is not None:
-            problems += _aggregation_errors(obj["aggregationRule"])
-        return problems
+        return [problem for index, rule in enumerate(rules) for problem in self._errors(rule, f"rules[{index}]")]
+
+    def validate_create(self, obj: Object) -> list[FieldError]:
+        return list(_aggregation_errors(obj))
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        # what an earlier version has stored can still be labelled and deleted
+        return [] if new.get("aggregationRule") == old.get("aggregationRule") else list(_aggregation_errors(new))
 
     def _errors(self, rule: dict[str, Any], path: str) -> list[FieldError]:
         problems = []
@@ -89,8 +93,10 @@ class RoleBindingValidation(NoValidation):
         return problems
 
 
-def _aggregation_errors(rule: dict[str, Any]) -> Iterator[FieldError]:
-    path = "aggregationRule.clusterRoleSelectors"
+def _aggregation_errors(role: Object) -> Iterator[FieldError]:
+    rule, path = role.get("aggregationRule"), "aggregationRule.clusterRoleSelectors"
+    if rule is None:
+        return
     selectors = rule.get("clusterRoleSelectors") or ()
     if not selectors:
         yield errors.required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil")

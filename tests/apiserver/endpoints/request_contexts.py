@@ -58,7 +58,7 @@ class FakeConnection:
     """A connection whose requests have heads of this size; it records who it belongs to."""
 
     def __init__(self, head: int = 0) -> None:
-        self._head = head
+        self.head = head
         self.owners: list[str] = []
 
     def __call__(self, _: web.BaseRequest) -> FakeConnection:
@@ -68,7 +68,7 @@ class FakeConnection:
         self.owners.append(user.name)
 
     def claim_head(self) -> int:
-        return self._head
+        return self.head
 
 
 async def ok(context: RequestContext) -> web.StreamResponse:

@@ -163,6 +163,13 @@ def request(target: str, method: str = "GET", *fields: str) -> bytes:
             id="chunks of a compressed body",
         ),
         pytest.param(
+            request("/", "POST", "Transfer-Encoding:", "Content-Length: 3") + b"abc",
+            501,
+            "the Transfer-Encoding is not supported",
+            id="an empty Transfer-Encoding",
+        ),
+        pytest.param(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, "the version of HTTP is not supported", id="HTTP/2"),
+        pytest.param(
             b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
             501,
             "the Transfer-Encoding is not supported",

@@ -271,6 +271,30 @@ def test_a_resumed_watch_reports_what_was_granted_and_revoked_meanwhile(
         assert int(seen.wait_for_bookmark()) >= int(version)
 
 
+def test_a_resumed_watch_reports_lost_objects_that_changed_meanwhile(
+    cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
+) -> None:
+    """The client gets DELETED of objects that no longer match the selector, or are others of the same name (API-24)."""
+    parent = tenants.create_with_namespace()
+    relabelled, recreated = (
+        tenants.create(parent, labels={"e2e": unique})["metadata"]["name"] for _ in ("relabelled", "recreated")
+    )
+    access.bind(unique, parent, user_subject(unique))
+    client = cluster.client(unique)
+    wait_until_listed(client, tenants_path(), [relabelled, recreated])
+    version = client.get(tenants_path()).expect(200)["metadata"]["resourceVersion"]
+    access.delete(ROLEBINDINGS, unique, parent)
+    wait_until_listed(client, tenants_path(), [])
+    tenants.patch(relabelled, {"metadata": {"labels": {"e2e": "another"}}}, parent)
+    tenants.client.request("DELETE", tenants_path(parent, recreated)).expect(200)
+    tenants.wait_until_gone(tenants_path(parent, recreated))
+    again = manifest(recreated, parent, labels={"e2e": unique})
+    tenants.client.request("POST", tenants_path(parent), again).expect(201)
+    with open_watch(client, tenants_path(), version, labelSelector=f"e2e={unique}") as frames:
+        events = {(frame["type"], frame["object"]["metadata"]["name"]) for frame in (next(frames), next(frames))}
+    assert events == {("DELETED", relabelled), ("DELETED", recreated)}
+
+
 def test_a_resumed_watch_does_not_repeat_what_was_granted_before(
     embedded: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:

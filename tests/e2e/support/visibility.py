@@ -104,7 +104,7 @@ class WatchReader:
         raise AssertionError("the watch ended without a bookmark")
 
 
-def open_watch(client: Client, path: str, version: str = "") -> Any:
+def open_watch(client: Client, path: str, version: str = "", **query: object) -> Any:
     version = version or client.get(path).expect(200)["metadata"]["resourceVersion"]
-    query = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version}
+    query |= {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version}
     return client.stream(path, query=query)

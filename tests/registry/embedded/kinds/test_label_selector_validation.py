@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
+from apiserver.meta.resource import Object
+from registry.embedded.kinds.control_plane import CLUSTERROLE
+from registry.embedded.kinds.kind import KindValidation
 from registry.embedded.kinds.label_selector_validation import label_selector_errors
+from registry.embedded.kinds.network_policy_validation import NetworkPolicyValidation
 
 
 def expression(operator: str, *values: str, key: str = "a") -> dict[str, Any]:
@@ -32,3 +36,24 @@ def expression(operator: str, *values: str, key: str = "a") -> dict[str, Any]:
 )
 def test_invalid_parts_of_a_label_selector_are_named(selector: dict[str, Any], fields: list[str]) -> None:
     assert [problem.field for problem in label_selector_errors(selector, "s")] == fields
+
+
+INVALID = {"matchLabels": {"a": "b c"}}
+
+
+@pytest.mark.parametrize(
+    ("validation", "content"),
+    [
+        pytest.param(
+            CLUSTERROLE.validation, {"aggregationRule": {"clusterRoleSelectors": [INVALID]}}, id="ClusterRole"
+        ),
+        pytest.param(
+            NetworkPolicyValidation(), {"spec": {"podSelector": INVALID, "policyTypes": []}}, id="NetworkPolicy"
+        ),
+    ],
+)
+def test_what_an_earlier_version_has_stored_can_still_be_changed(validation: KindValidation, content: Object) -> None:
+    stored = {"metadata": {"name": "x"}, **content}
+    assert validation.validate_create(stored)
+    assert not validation.validate_update({**stored, "metadata": {"name": "x", "labels": {"a": "b"}}}, stored)
+    assert validation.validate_update(stored, {"metadata": {"name": "x"}})
