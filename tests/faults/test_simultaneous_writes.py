@@ -306,8 +306,14 @@ def store_and_kill(kube: KubeCluster, directory: Path, first: Write, second: Wri
         wait_until("its cache is up to date", dying.cache_equals_cluster, seconds=PATIENCE)
         with dying.proxy.silencing("helmreleases"):
             first.send(other).expect(201)
-            pool.submit(second.send_once, dying.client)
-            wait_until("the HelmRelease is stored", lambda: is_stored(kube, second), seconds=PATIENCE)
+            answer = pool.submit(second.send, dying.client)
+
+            def is_second_stored() -> bool:
+                if answer.done():
+                    answer.result().expect(201)
+                return is_stored(kube, second)
+
+            wait_until("the HelmRelease is stored", is_second_stored, seconds=PATIENCE)
             dying.process.kill()
 
 
