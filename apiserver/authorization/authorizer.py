@@ -22,7 +22,7 @@ _SERVICE_ACCOUNT = "system:serviceaccount:"
 HEALTH_PATHS = ("/healthz", "/livez", "/readyz")
 STALE_WARNING = "the cluster cannot be reached: access is allowed because it was allowed when it was last checked"
 
-_VERBS_WITH_SELECTORS = ("list", "watch", "deletecollection")
+VERBS_WITH_SELECTORS = ("list", "watch", "deletecollection")
 _LONG_SELECTOR = 1024
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
@@ -133,7 +133,7 @@ def request_attributes(user: User, info: RequestInfo, query: Query) -> AccessAtt
         return AccessAttributes(user=user, verb=info.verb, path=info.path)
     fields: tuple[Requirement, ...] = ()
     labels: tuple[Requirement, ...] = ()
-    if info.verb in _VERBS_WITH_SELECTORS and user.name != ANONYMOUS.name:
+    if info.verb in VERBS_WITH_SELECTORS and user.name != ANONYMOUS.name:
         fields, labels = _requirements(field_selector, query), _requirements(label_selector, query)
     return AccessAttributes(
         user=user,

@@ -28,7 +28,8 @@ NOT_OLDER_THAN = "NotOlderThan"
 _META = "meta.k8s.io"
 _MAX_MANAGER_BYTES = 128
 _FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
-_FEW_VALUES, _REQUIREMENT_BYTES, _VALUE_BYTES = 16, 800, 110
+# what a parsed requirement takes at most, and each of its values, in bytes; fewer values are not counted
+_REQUIREMENT_BYTES, _VALUE_BYTES, _FEW_VALUES = 800, 110, 16
 _PROPAGATION_POLICIES = ("Foreground", "Background", "Orphan")
 
 

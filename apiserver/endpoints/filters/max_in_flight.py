@@ -11,7 +11,7 @@ from typing import Protocol
 
 from aiohttp import web
 
-from apiserver.authorization.authorizer import MASTERS
+from apiserver.authorization.authorizer import MASTERS, VERBS_WITH_SELECTORS
 from apiserver.endpoints.responsewriters import LargeResponse, send_large
 from apiserver.meta.errors import TooManyRequests
 from apiserver.metrics import Metrics
@@ -80,7 +80,9 @@ class MaxInFlight:
         if context.info.path.startswith(_PROBES) or MASTERS in context.user.groups:
             return await next(context)
         reservation = context.reservation = Reservation(self._bytes, context.user.name)
-        memory = head + selector_memory(context.query)
+        memory = head
+        if context.info.verb in VERBS_WITH_SELECTORS:
+            memory += selector_memory(context.query)
         try:
             if context.info.is_long_running:
                 return await self._count_watch(context, next, memory)
