@@ -21,6 +21,9 @@ _YOUNG_THRESHOLD = 2_000
 _MIDDLE, _OLD = 3, 150
 # A trim takes some milliseconds, during which other threads wait for memory.
 _TRIM_PERIOD_SECONDS = 30
+# the number of a parameter in glibc's malloc.h
+_M_MMAP_THRESHOLD = -3
+_LARGE_BLOCK_BYTES = 1024 * 1024
 
 
 async def freeze_gc(informers: Sequence[Informer]) -> None:
@@ -35,6 +38,17 @@ async def freeze_gc(informers: Sequence[Informer]) -> None:
     # the garbage of the first lists is too little to justify the long pause of a full collection
     gc.collect(1)
     gc.freeze()
+
+
+def return_large_blocks() -> None:
+    """Lets glibc return blocks above 1 MiB to the operating system as soon as they are freed.
+
+    Otherwise it stops to do so when the first one is freed, and each thread keeps its own: the memory of five large
+    requests would remain where ten threads took turns (ATTACK-19). Has no effect with other C libraries.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK_BYTES)
 
 
 async def trim_malloc() -> None:

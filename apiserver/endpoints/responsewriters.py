@@ -96,9 +96,17 @@ class LargeResponse(web.Response):
 
 
 def _response(body: bytes, code: int, headers: Mapping[str, str]) -> web.Response:
-    if len(body) < _SLOW_BYTES:
+    size = len(body)
+    if size < _SLOW_BYTES:
         return web.Response(body=body, status=code, headers=headers)
-    return LargeResponse(body=body, memory=len(body), status=code, headers=headers)
+    content = body if size <= _PIECE_BYTES else _sliced(body)
+    return LargeResponse(body=content, memory=size, status=code, headers=headers)
+
+
+async def _sliced(body: bytes) -> AsyncIterator[bytes]:
+    """The slices of `body`, which would be copied to be sent as a whole."""
+    for start in range(0, len(body), _PIECE_BYTES):
+        yield body[start : start + _PIECE_BYTES]
 
 
 async def send_large(context: RequestContext, response: LargeResponse) -> None:

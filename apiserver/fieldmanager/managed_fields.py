@@ -15,6 +15,7 @@ from apiserver.meta.errors import ApplyConflict
 ManagedFieldsOperation = Literal["Apply", "Update"]
 
 MAX_UPDATE_MANAGERS = 10
+_MAX_CONFLICTS_TEXT = 256 * 1024
 _ANCIENT_CHANGES = "ancient-changes"
 
 
@@ -156,20 +157,33 @@ def cap_update_managers(managed: ManagedFields) -> ManagedFields:
 
 
 def apply_conflict(conflicts: Mapping[FieldManagerIdentity, FieldSet]) -> ApplyConflict:
-    """Returns the error of an apply that would change the fields `conflicts` of other managers (WIRE-G21, WIRE-G22)."""
+    """Returns the error of an apply that would change the fields `conflicts` of other managers (WIRE-G21, WIRE-G22). It
+    only counts those beyond the first 256 KiB of paths (ATTACK-19)."""
     managers = sorted(conflicts, key=lambda identity: identity.sort_key)
-    paths = {identity: [fieldpath.format_path(path) for path in conflicts[identity]] for identity in managers}
+    paths: dict[FieldManagerIdentity, list[str]] = {}
+    size = omitted = 0
+    for identity in managers:
+        for path in conflicts[identity]:
+            if size > _MAX_CONFLICTS_TEXT:
+                omitted += 1
+                continue
+            text = fieldpath.format_path(path)
+            paths.setdefault(identity, []).append(text)
+            size += len(text)
     causes = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {identity}", "field": path}
-        for identity in managers
-        for path in paths[identity]
+        for identity, named in paths.items()
+        for path in named
     ]
-    if len(causes) == 1:
+    total = len(causes) + omitted
+    if total == 1:
         message = f"Apply failed with 1 conflict: {causes[0]['message']}: {causes[0]['field']}"
     else:
         lines = []
-        for identity in managers:
+        for identity, named in paths.items():
             lines.append(f"conflicts with {identity}:")
-            lines += [f"- {path}" for path in paths[identity]]
-        message = f"Apply failed with {len(causes)} conflicts: {chr(10).join(lines)}"
+            lines += [f"- {path}" for path in named]
+        if omitted:
+            lines.append(f"and {omitted} more")
+        message = f"Apply failed with {total} conflicts: {chr(10).join(lines)}"
     return ApplyConflict(message, causes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
@@ -72,6 +72,26 @@ def contains_more_than(value: Any, limit: int) -> bool:
         if count > limit:
             return True
         pending.extend(_containers(_children(container)))
+    return False
+
+
+def path_text_exceeds(
+    value: Any, limit: int, *, entries: Callable[[dict[str, Any]], Collection[tuple[str, Any]]] = dict.items
+) -> bool:
+    """True if the paths of all values inside `value`, such as `spec.a[0].b`, have more than `limit` characters
+    together, without those of indexes. Stops counting at the limit. `entries` are the keys and values of an object."""
+    total, pending = 0, [(value, 0)]
+    while pending:
+        container, length = pending.pop()
+        pairs: Collection[tuple[str, Any]]
+        if isinstance(container, dict):
+            pairs = entries(container)
+        else:
+            pairs = [("", each) for each in container] if isinstance(container, list) else ()
+        total += length * len(pairs) + sum(len(key) for key, _ in pairs)
+        if total > limit:
+            return True
+        pending.extend((each, length + len(key) + 1) for key, each in pairs if isinstance(each, (dict, list)))
     return False
 
 

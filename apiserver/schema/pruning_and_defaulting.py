@@ -42,25 +42,21 @@ def object_schema(resource: Resource) -> Schema:
     return schema
 
 
-def unknown_fields(schema: Schema, value: Any, path: str = "") -> list[str]:
-    """Returns the paths of unknown fields in document order: 'spec.foo', 'spec.list[0].x' (WIRE-D67)."""
-    return list(_unknown(schema, value, path))
-
-
-def _unknown(schema: Schema, value: Any, path: str) -> Iterator[str]:
+def unknown_fields(schema: Schema, value: Any, path: str = "") -> Iterator[str]:
+    """The paths of unknown fields in document order: 'spec.foo', 'spec.list[0].x' (WIRE-D67)."""
     if isinstance(value, dict):
         for name, each in value.items():
             inside = f"{path}.{name}" if path else name
             child = _value_schema(schema, name)
             if child is not None:
-                yield from _unknown(child, each, inside)
+                yield from unknown_fields(child, each, inside)
             elif name in _META_FIELDS and schema.get(_EMBEDDED):
                 continue
             elif not _preserves_unknown_fields(schema):
                 yield inside
     elif isinstance(value, list) and (items := schema.get("items")):
         for index, each in enumerate(value):
-            yield from _unknown(items, each, f"{path}[{index}]")
+            yield from unknown_fields(items, each, f"{path}[{index}]")
 
 
 def prune(schema: Schema, value: Any) -> Any:

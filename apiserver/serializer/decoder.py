@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Never
 
-from apiserver.json.values import nests_deeper_than
+from apiserver.json.values import nests_deeper_than, path_text_exceeds
 from apiserver.meta.errors import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 from apiserver.serializer.yaml import YamlError, decode_yaml
 
@@ -17,6 +18,11 @@ MAX_NESTING = 1000
 MAX_VALUES = 100_000
 """The maximum number of values in one JSON body: a JSON patch of 10,000 operations has half of them. More would need
 much memory, and time on the event loop (ATTACK-13)."""
+MAX_PATH_TEXT = 8 * 1024 * 1024
+"""The maximum number of characters in the paths of all fields together. Errors name fields by their paths, and those of
+many fields below a long key would fill the memory (ATTACK-19). The largest of real objects have a third of them."""
+MAX_STRICT_ERRORS = 100
+_MAX_STRICT_TEXT = 256 * 1024
 _ACCEPTED = ("application/json", "application/yaml")
 _JSON_PREFIXES = (b"{", b"[")
 # The cost of a byte of YAML in bytes of JSON, and of a document with aliases, which can be any size.
@@ -89,13 +95,15 @@ def _decode_json(text: str) -> DecodedBody:
     try:
         value = _parse_json(text, build)
         if has_duplicates:
+            if path_text_exceeds(value, MAX_PATH_TEXT, entries=_pairs):
+                raise paths_too_long()
             value = _without_duplicates(value, "", overridden)
         if _SURROGATE_ESCAPE.search(text):
             value = _replace_surrogates(value)
     except RecursionError as error:
         raise _too_deep() from error
     paths = dict.fromkeys(path for path, _ in overridden)
-    return DecodedBody(value, tuple(f'duplicate field "{path}"' for path in paths), overridden)
+    return DecodedBody(value, tuple(first_texts(f'duplicate field "{path}"' for path in paths)), overridden)
 
 
 def _check_number_of_values(text: str) -> None:
@@ -137,6 +145,20 @@ def _too_deep() -> BadRequest:
     return BadRequest(f"json parse error: exceeded max depth of {MAX_NESTING}")
 
 
+def paths_too_long() -> RequestEntityTooLarge:
+    return RequestEntityTooLarge(f"the paths of an object's fields may have {MAX_PATH_TEXT} characters in total")
+
+
+def first_texts(texts: Iterable[str]) -> Iterator[str]:
+    """The first of `texts`: at most MAX_STRICT_ERRORS, and none after 256 KiB of text."""
+    size = 0
+    for each in islice(texts, MAX_STRICT_ERRORS):
+        if size > _MAX_STRICT_TEXT:
+            break
+        yield each
+        size += len(each)
+
+
 def _integer(text: str) -> int | float:
     """Converts an integer as Go does: beyond 64 bits it is a float."""
     if len(text) < 19:
@@ -171,6 +193,10 @@ class _ObjectWithDuplicates(dict[str, Any]):
         self.pairs = pairs
 
 
+def _pairs(value: dict[str, Any]) -> Collection[tuple[str, Any]]:
+    return value.pairs if isinstance(value, _ObjectWithDuplicates) else value.items()
+
+
 def _without_duplicates(value: Any, path: str, overridden: list[tuple[str, Any]]) -> Any:
     """Replaces objects with duplicate keys by plain ones, and adds the paths and the values that do not count to
     `overridden` in document order."""
@@ -179,7 +205,7 @@ def _without_duplicates(value: Any, path: str, overridden: list[tuple[str, Any]]
     if not isinstance(value, dict):
         return value
     plain: dict[str, Any] = {}
-    for key, each in value.pairs if isinstance(value, _ObjectWithDuplicates) else value.items():
+    for key, each in _pairs(value):
         inside = f"{path}.{key}" if path else key
         if key in plain:
             overridden.append((inside, plain[key]))

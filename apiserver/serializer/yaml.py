@@ -17,6 +17,8 @@ _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_VALUES = 100_000
 _MAX_ALIASED = 100_000
 _MAX_DUPLICATES = 100
+# Duplicates are told until there is as much text: an alias can repeat a key of a megabyte (ATTACK-19).
+_MAX_DUPLICATES_TEXT = 256 * 1024
 
 
 class YamlError(ValueError):
@@ -63,6 +65,7 @@ class _Builder:
     def __init__(self, max_nesting: int) -> None:
         self.value: Any = None
         self.duplicates: list[str] = []
+        self._duplicates_text = 0
         self._max_nesting = max_nesting
         self._open: list[_Node] = []
         self._anchors: dict[str, Any] = {}
@@ -124,10 +127,15 @@ class _Builder:
                 target.update(source)
             return
         identity = (type(key), key)
-        if identity in node.seen and len(self.duplicates) < _MAX_DUPLICATES:
-            self.duplicates.append(f"line {line}: key {json.dumps(key, ensure_ascii=False)} already set in map")
+        if identity in node.seen:
+            self._add_duplicate(key, line)
         node.seen.add(identity)
         target[_key_text(key, line)] = value
+
+    def _add_duplicate(self, key: Any, line: int) -> None:
+        if len(self.duplicates) < _MAX_DUPLICATES and self._duplicates_text <= _MAX_DUPLICATES_TEXT:
+            self.duplicates.append(f"line {line}: key {json.dumps(key, ensure_ascii=False)} already set in map")
+            self._duplicates_text += len(self.duplicates[-1])
 
     def _alias(self, event: yaml.AliasEvent) -> Any:
         line, anchor = _line(event), event.anchor

@@ -41,7 +41,8 @@ COSTS = {
     "bodies": 128,
     "values": 96,
     "refused bodies": 96,
-    "unread errors": 160,
+    "long keys": 96,
+    "unread errors": 128,
 }
 """The greatest permitted cost of an attack, in MiB of memory."""
 
@@ -371,6 +372,32 @@ def test_bodies_of_small_values_are_cheap(replica: Replica, alice: TenantAdmin, 
     assert_cheap(cost, COSTS["values"])
 
 
+LONG_KEY = b"a" * 1_400_000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b'{"%s":{%s}}' % (LONG_KEY, b",".join([b'"b":1'] * 2000)), id="JSON with duplicates"),
+        pytest.param(b"? &a %s\n: 1\n" % LONG_KEY + b"? *a\n: 1\n" * 200, id="YAML with duplicates"),
+        pytest.param(
+            b'{"metadata":{"labels":{"%s":{%s}}}}' % (LONG_KEY, b",".join(b'"b%d":1' % each for each in range(2000))),
+            id="unknown fields",
+        ),
+    ],
+)
+@least_wait_counts
+def test_errors_in_many_fields_under_a_long_key_are_cheap(replica: Replica, alice: TenantAdmin, body: bytes) -> None:
+    """The path of each field quotes the key."""
+    client = replica.client(alice.user)
+    kind = "application/json" if body.startswith(b"{") else "application/yaml"
+    with measured_cost(replica) as cost:
+        path = f"{alice.children}?fieldValidation=Strict"
+        codes = {client.request("POST", path, body, content_type=kind).status for _ in range(4)}
+    assert codes <= {400, 413}
+    assert_cheap(cost, COSTS["long keys"])
+
+
 @pytest.mark.parametrize(
     ("body", "code"),
     [
@@ -393,11 +420,20 @@ def test_bodies_that_are_refused_one_after_the_other_are_cheap(
     assert_cheap(cost, COSTS["refused bodies"])
 
 
+@pytest.mark.parametrize(
+    "start",
+    [
+        pytest.param(b"", id="ASCII"),
+        pytest.param("\U0001f600".encode(), id="a character of four bytes"),
+        pytest.param(rb"\ud83d\ude00", id="its escape sequence"),
+    ],
+)
 @least_wait_counts
-async def test_errors_that_are_not_read_are_cheap(replica: Replica, alice: TenantAdmin) -> None:
-    """40 creates of one user, whose responses quote a name of 2.8 MB twice."""
+async def test_errors_that_are_not_read_are_cheap(replica: Replica, alice: TenantAdmin, start: bytes) -> None:
+    """40 creates of one user, whose responses quote a name of 2.8 MB twice. A character of four bytes makes Python use
+    four bytes for each of the others."""
     client = replica.client(alice.user)
-    body = b'{"metadata":{"name":"' + b"a." * 1_400_000 + b'"}}'
+    body = b'{"metadata":{"name":"' + start + b"a." * 1_400_000 + b'"}}'
     head = f"POST {alice.children} HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
     with measured_cost(replica) as cost:
         async with ClientConnections(client) as attackers:

@@ -31,7 +31,8 @@ ANSWER_SECONDS = 60.0
 STATUS = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
 # text of a Python error in a response
 TRACES = (b"Traceback", b'File "', b".py")
-ALLOWED_SERVER_ERRORS = {503, 504}
+# 501 and 505: a Transfer-Encoding or a version of HTTP that no request of ours has
+ALLOWED_SERVER_ERRORS = {501, 503, 504, 505}
 
 LIST, ONE = tenants_path(ROOT), tenants_path(ROOT, "root")
 VALID_REQUESTS = (

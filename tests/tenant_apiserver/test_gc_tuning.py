@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import gc
+import subprocess
+import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import cast
@@ -61,3 +63,40 @@ async def test_malloc_is_trimmed_periodically(monkeypatch: pytest.MonkeyPatch) -
 async def test_trimming_ends_with_a_c_library_that_lacks_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace())
     await gc_tuning.trim_malloc()
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "gnu_get_libc_version"), reason="this C library is not glibc")
+def test_large_blocks_are_returned_as_soon_as_they_are_freed() -> None:
+    """ATTACK-19: glibc keeps what each of ten threads has freed, once a process has freed one such block."""
+    script = """
+import threading
+from tenant_apiserver.gc_tuning import return_large_blocks
+
+def resident_mib():
+    [line] = [line for line in open("/proc/self/status") if line.startswith("VmRSS")]
+    return int(line.split()[1]) // 1024
+
+def use_memory():
+    together.wait()
+    for _ in range(2):
+        blocks = [b"x" * (3 << 20) for _ in range(4)]
+        del blocks
+    together.wait()
+
+return_large_blocks()
+together = threading.Barrier(8)
+threads = [threading.Thread(target=use_memory) for _ in range(8)]
+before = resident_mib()
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+print(resident_mib() - before)
+"""
+    run = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, check=True, timeout=60)
+    assert int(run.stdout) < 12
+
+
+def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace())
+    gc_tuning.return_large_blocks()

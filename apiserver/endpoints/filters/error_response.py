@@ -14,6 +14,7 @@ from apiserver.request.context import Handler, RequestContext
 
 _LOG = logging.getLogger("apiserver.recovery")
 _SEND_SECONDS: Final = 60.0
+_LARGE_BYTES: Final = 64 * 1024
 _PANIC = "This request caused apiserver to panic. Look in the logs for details."
 
 
@@ -37,10 +38,23 @@ class ErrorResponses:
         if context.http.writer.output_size > 0:
             _abort(context)
             raise ConnectionResetError("failed after the response had started")
-        response = status_response(context, error)
+        response = _render(context, error)
         if error.code == 504:
             response.force_close()
+        # the values that it quotes are freed before a slow client has read them
+        del error
         return await _send(context, response) if isinstance(response, LargeResponse) else response
+
+
+def _render(context: RequestContext, error: errors.StatusError) -> web.Response:
+    """The Status of `error`, or a 429 if it is so large that the user's share of memory has no room for it."""
+    size = len(error.message)
+    try:
+        if size > _LARGE_BYTES:
+            context.reservation.check(size)
+    except errors.TooManyRequests as busy:
+        return status_response(context, busy.with_traceback(None))
+    return status_response(context, error)
 
 
 async def _send(context: RequestContext, response: LargeResponse) -> web.Response:

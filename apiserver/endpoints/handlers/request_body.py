@@ -3,12 +3,13 @@ WIRE-D38)."""
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any
 
 from apiserver.authorization.authorizer import is_component
 from apiserver.encoding.offload import offload_if_large
-from apiserver.json.values import contains_more_than
+from apiserver.json.values import contains_more_than, path_text_exceeds
 from apiserver.meta import errors
 from apiserver.meta.protobuf_message import MessageDescriptor
 from apiserver.meta.resource import Object, Resource
@@ -21,7 +22,15 @@ from apiserver.schema.pruning_and_defaulting import (
     unknown_fields,
 )
 from apiserver.serializer import protobuf
-from apiserver.serializer.decoder import DecodedBody, check_media_type, decode, decoding_cost
+from apiserver.serializer.decoder import (
+    MAX_PATH_TEXT,
+    DecodedBody,
+    check_media_type,
+    decode,
+    decoding_cost,
+    first_texts,
+    paths_too_long,
+)
 
 MAX_BYTES = 3 * 1024 * 1024
 MAX_VALUES = 20_000
@@ -31,7 +40,11 @@ MAX_MANAGED_VALUES = 2 * MAX_VALUES
 _BEFORE_VALUES = (b",", b"\n", b"[", b"{")
 # A few copies of a value exist at a time.
 _VALUE_BYTES = 256
-_MAX_STRICT_ERRORS = 100
+# Python's texts have one byte a character if all are of Latin-1, and otherwise two or four.
+_WIDE_ESCAPE = re.compile(rb"\\u(?!00)|\\U")
+_WIDE_BYTES = 4
+# The rest of a user's share is for the body itself and the response.
+_MAX_DECODED_BYTES = 8 * 1024 * 1024
 _TYPE = ("apiVersion", "kind")
 
 
@@ -58,9 +71,11 @@ async def read(context: RequestContext, *, limit: int = MAX_BYTES) -> bytes:
 
 
 def _decoded_bytes(body: bytearray) -> int:
-    """An estimate of the memory of the decoded values, from above, at most that of an object of the largest size."""
-    values = sum(map(body.count, _BEFORE_VALUES))
-    return min(values, MAX_VALUES) * _VALUE_BYTES
+    """An estimate of the memory of the decoded values, and from above, unless an object of the largest size takes
+    less. The texts of a body in ASCII take as much as the body, which counts by itself."""
+    values = min(sum(map(body.count, _BEFORE_VALUES)), MAX_VALUES) * _VALUE_BYTES
+    is_wide = not body.isascii() or _WIDE_ESCAPE.search(body)
+    return min(values + (_WIDE_BYTES - 1) * len(body) * bool(is_wide), _MAX_DECODED_BYTES)
 
 
 def media_type(context: RequestContext) -> str:
@@ -98,18 +113,23 @@ def parse(raw: bytes, content_type: str, descriptor: MessageDescriptor | None) -
 
 
 def check_size(value: Any, user: User) -> None:
-    """Raises RequestEntityTooLarge for more than MAX_VALUES values. The managedFields, which the server adds to what
-    the user wrote, have a limit of their own. A component may add its fields to whatever was admitted."""
+    """Raises RequestEntityTooLarge for more than MAX_VALUES values, or MAX_PATH_TEXT characters of their paths. The
+    managedFields, which the server adds to what the user wrote, have twice as much for their own. A component may add
+    its fields to whatever was admitted."""
     if is_component(user):
         return
     metadata = value.get("metadata") if isinstance(value, dict) else None
     if isinstance(metadata, dict) and (managed := metadata.get("managedFields")):
         if contains_more_than(managed, MAX_MANAGED_VALUES):
             raise errors.RequestEntityTooLarge(f"metadata.managedFields may hold {MAX_MANAGED_VALUES} values")
+        if path_text_exceeds(managed, 2 * MAX_PATH_TEXT):
+            raise paths_too_long()
         own = {name: each for name, each in metadata.items() if name != "managedFields"}
         value = {**value, "metadata": own}
     if contains_more_than(value, MAX_VALUES):
         raise errors.RequestEntityTooLarge(f"an object may hold {MAX_VALUES} values")
+    if path_text_exceeds(value, MAX_PATH_TEXT):
+        raise paths_too_long()
 
 
 def check_kind(value: Any, resource: Resource) -> Object:
@@ -152,8 +172,8 @@ def strict_errors(document: DecodedBody, obj: Object, resource: Resource, field_
     """The unknown and duplicate fields that strict decoding reports (WIRE-D67); none with `Ignore`."""
     if field_validation == "Ignore":
         return []
-    unknown = [f'unknown field "{path}"' for path in unknown_fields(object_schema(resource), obj)]
-    return list(dict.fromkeys([*unknown, *document.strict_errors]))[:_MAX_STRICT_ERRORS]
+    unknown = (f'unknown field "{path}"' for path in unknown_fields(object_schema(resource), obj))
+    return list(first_texts(dict.fromkeys([*first_texts(unknown), *document.strict_errors])))
 
 
 def strict_text(strict: list[str]) -> str:

@@ -77,6 +77,45 @@ async def test_a_large_status_counts_as_its_users_until_it_is_read() -> None:
         assert len((await (await client.get("/")).json())["message"]) == 8 * MIB
 
 
+class LargeError(BadRequest):
+    """Can be referenced weakly."""
+
+    def __init__(self) -> None:
+        super().__init__("a" * 8 * MIB)
+
+
+async def test_a_large_error_is_freed_while_its_status_is_sent() -> None:
+    """ATTACK-19: it has quoted values of the body, and a client that reads slowly would keep them."""
+    raised: list[weakref.ref[LargeError]] = []
+
+    async def reject(_: RequestContext) -> web.StreamResponse:
+        error = LargeError()
+        raised.append(weakref.ref(error))
+        raise error
+
+    gc.disable()
+    try:
+        async with TestClient(TestServer(aiohttp_application(reject, BytesInFlight()))) as client:
+            unread = await client.get("/")
+            assert raised[0]() is None
+            assert len(await unread.read()) > 8 * MIB
+    finally:
+        gc.enable()
+
+
+async def test_a_large_status_for_which_there_is_no_room_is_not_composed() -> None:
+    """ATTACK-19: that alone would take twice its memory."""
+
+    class Uncomposed(LargeError):
+        def status(self) -> dict[str, Any]:
+            raise AssertionError
+
+    context = make_context()
+    context.reservation = Reservation(BytesInFlight(per_user=7 * MIB), "alice")
+    response = await ErrorResponses()(context, raising(Uncomposed()))
+    assert response.status == 429
+
+
 async def test_a_client_that_does_not_read_a_large_status_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(error_response, "_SEND_SECONDS", 0.05)
     bytes_in_flight = BytesInFlight(per_user=12 * MIB)

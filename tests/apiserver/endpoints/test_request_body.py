@@ -79,6 +79,15 @@ def sized(values: int, managed: int = 0) -> Object:
         pytest.param(
             ALICE, sized(10, 40_000), "metadata.managedFields may hold 40000 values", id="managed fields have a limit"
         ),
+        pytest.param(
+            ALICE, {"spec": {"k" * 20_000: dict.fromkeys(map(str, range(1000)))}}, "paths of an object's", id="paths"
+        ),
+        pytest.param(
+            ALICE,
+            {"metadata": {"managedFields": [{"f:" + "k" * 40_000: dict.fromkeys(map(str, range(1000)))}]}},
+            "paths of an object's",
+            id="paths of managed fields",
+        ),
         pytest.param(COMPONENT, sized(21_000, 50_000), "", id="a component writes what it has admitted"),
         pytest.param(ALICE, [0] * 20_001, "an object may hold 20000 values", id="no object"),
         pytest.param(ALICE, {"metadata": [0] * 20_001}, "an object may hold 20000 values", id="no metadata"),

@@ -83,6 +83,17 @@ def test_conflicts_with_several_managers_are_grouped_and_sorted() -> None:
     )
 
 
+def test_conflicts_are_counted_where_their_names_would_be_too_long() -> None:
+    """ATTACK-19: thousands of fields can have a long path each."""
+    endpoint = Endpoint()
+    labels = {f"{number}{'k' * 50_000}": "a" for number in range(9)}
+    endpoint.apply({"metadata": {"name": "x", "labels": labels}}, "m1")
+    with pytest.raises(ApplyConflict, match="Apply failed with 9 conflicts: conflicts with") as raised:
+        endpoint.apply({"metadata": {"name": "x", "labels": dict.fromkeys(labels, "b")}}, "m2")
+    assert len(raised.value.causes) == 6
+    assert raised.value.message.endswith("k\nand 3 more")
+
+
 def test_a_forced_apply_takes_the_field_over() -> None:
     endpoint = Endpoint()
     endpoint.apply(named(spec={"host": "a", "gateway": True}), "first")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.json.values import contains_more_than, deep_copy, equal, nests_deeper_than
+from apiserver.json.values import contains_more_than, deep_copy, equal, nests_deeper_than, path_text_exceeds
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
@@ -84,3 +84,19 @@ def test_any_depth_can_be_measured() -> None:
 def test_values_are_counted_at_any_depth(value: Any, count: int) -> None:
     assert not contains_more_than(value, count)
     assert count == 0 or contains_more_than(value, count - 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "characters"),
+    [
+        pytest.param(1, 0, id="a scalar"),
+        pytest.param({}, 0, id="an empty object"),
+        pytest.param({"ab": 1, "c": 2}, 3, id="ab, c"),
+        pytest.param({"ab": {"c": 1}}, 6, id="ab, ab.c"),
+        pytest.param({"ab": {"c": {"d": 1, "e": 2}}}, 18, id="ab, ab.c, ab.c.d, ab.c.e"),
+        pytest.param({"ab": [1, {"c": 1}]}, 13, id="indexes do not count"),
+    ],
+)
+def test_the_paths_of_all_values_count(value: Any, characters: int) -> None:
+    assert not path_text_exceeds(value, characters)
+    assert characters == 0 or path_text_exceeds(value, characters - 1)

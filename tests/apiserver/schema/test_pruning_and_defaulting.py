@@ -25,7 +25,7 @@ def test_unknown_fields_are_found_in_document_order() -> None:
             "bare": {"y": 1},
         },
     }
-    assert unknown_fields(SCHEMA, obj) == [
+    assert list(unknown_fields(SCHEMA, obj)) == [
         "zeta",
         "metadata.unknownMeta",
         "metadata.ownerReferences[0].foo",
@@ -37,7 +37,7 @@ def test_unknown_fields_are_found_in_document_order() -> None:
 
 def test_a_resource_that_preserves_unknown_fields_allows_any_top_level_field() -> None:
     schema = object_schema(widgets(preserve_unknown_fields=True))
-    assert unknown_fields(schema, {"data": {"a": 1}, "spec": {"foo": 1}}) == ["spec.foo"]
+    assert list(unknown_fields(schema, {"data": {"a": 1}, "spec": {"foo": 1}})) == ["spec.foo"]
 
 
 def test_pruning_drops_unknown_fields_and_does_not_modify_the_original() -> None:

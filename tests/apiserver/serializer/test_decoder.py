@@ -165,6 +165,22 @@ def test_a_body_of_too_many_values_is_rejected_before_they_are_created(media_typ
     assert len(decode(b"[" + (item + b",") * 9_999 + item + b"]", media_type).value) == 10_000
 
 
+def test_the_duplicates_under_a_long_key_are_told_within_bounds() -> None:
+    """ATTACK-19: each quotes the key, and a body has room for tens of thousands."""
+
+    def decoded(key: int, duplicates: int) -> tuple[str, ...]:
+        fields = ",".join(f'"f{number}":1,"f{number}":2' for number in range(duplicates))
+        document = decode(f'{{"{"k" * key}":{{{fields}}}}}'.encode(), JSON)
+        assert document.value == {"k" * key: {f"f{number}": 2 for number in range(duplicates)}}
+        return document.strict_errors
+
+    assert len(decoded(10, 99)) == 99
+    assert len(decoded(10, 200)) == 100
+    assert len(decoded(50_000, 70)) == 6
+    with pytest.raises(RequestEntityTooLarge, match="the paths of an object's fields may have 8388608 characters"):
+        decoded(50_000, 100)
+
+
 @pytest.mark.parametrize("text", [",[{" * 100_000, '\\"' * 200_000, "\\" * 200_000, ',"' * 200_000])
 def test_text_in_strings_does_not_count_as_values(text: str) -> None:
     assert decode(json.dumps({"a": text}).encode(), JSON).value == {"a": text}

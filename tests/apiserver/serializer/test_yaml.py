@@ -138,6 +138,12 @@ def test_duplicate_keys_are_reported_with_the_lines_of_their_values() -> None:
     ]
 
 
+def test_duplicates_of_a_long_key_are_reported_within_bounds() -> None:
+    """ATTACK-19: an alias repeats a key of any length."""
+    _, duplicates = decode_yaml(f"? &a {'k' * 50_000}\n: 1\n" + "? *a\n: 1\n" * 90, max_nesting=9)
+    assert len(duplicates) == 6
+
+
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text("ab:#-'\" \n", max_size=6),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab: ", max_size=3), inner, max_size=3),

@@ -96,7 +96,7 @@ def assert_admitted(file: str, rendered: Object, *, api_version: str, kind: str)
     obj = {"apiVersion": api_version, "kind": kind, **drop_nulls(rendered)}
     schema = _schema(file, api_version.rpartition("/")[2])
     assert schema_errors(schema, obj, "") == []
-    assert unknown_fields(schema, obj) == []
+    assert not list(unknown_fields(schema, obj))
 
 
 @cache

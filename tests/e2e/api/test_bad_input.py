@@ -62,6 +62,18 @@ def test_an_object_over_the_etcd_limit_is_too_large(kube: KubeCluster, cluster: 
     assert f'tenants.apps.cozystack.io "{name}"' in status["message"]
 
 
+def test_the_paths_of_fields_are_limited(cluster: E2eCluster, unique: str) -> None:
+    """ATTACK-19: errors in the fields of a patch, or of a body, would quote a long key thousands of times."""
+    client, fields = cluster.client(), {f"f{number}": 1 for number in range(2000)}
+    labels = {"metadata": {"labels": {"k" * 10_000: fields}}}
+    create = client.request("POST", tenants_path(ROOT), {**manifest(unique), **labels})
+    patch = client.request("PATCH", tenants_path(ROOT, "root"), labels, content_type=MERGE)
+    for status in (create.expect(413), patch.expect(413)):
+        assert status["message"] == (
+            "Request entity too large: the paths of an object's fields may have 8388608 characters in total"
+        )
+
+
 def test_an_object_with_too_many_values_is_too_large(cluster: E2eCluster, unique: str) -> None:
     """Processing such an object would delay all other requests (ATTACK-13), so a patch may not produce one either."""
     finalizers = [f"example.org/f{number}" for number in range(30_000)]
