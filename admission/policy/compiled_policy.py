@@ -125,7 +125,7 @@ def compile_policy(obj: Object) -> CompiledPolicy:
     spec: Mapping[str, Any] = obj.get("spec") or {}
     params = spec.get("paramKind")
     return CompiledPolicy(
-        name=obj["metadata"]["name"],
+        name=obj["metadata"].get("name") or "",
         spec=spec,
         ignores_errors=spec.get("failurePolicy") == "Ignore",
         match=parse_match_criteria(spec.get("matchConstraints")),
@@ -158,7 +158,7 @@ def parse_policy_binding(obj: Object) -> PolicyBinding:
     spec: Mapping[str, Any] = obj.get("spec") or {}
     ref = spec.get("paramRef")
     return PolicyBinding(
-        name=obj["metadata"]["name"],
+        name=obj["metadata"].get("name") or "",
         policy=spec.get("policyName") or "",
         match=parse_match_criteria(spec.get("matchResources")),
         param_ref=_param_ref(ref) if ref else None,

@@ -28,7 +28,7 @@ def qualified_name_errors(key: str) -> list[str]:
     parts = key.split("/")
     if len(parts) > 2:
         optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        return [f"a qualified name {_NAME_TEXT} {_NAME_EXAMPLES} {optional}"]
+        return [f"a valid label key {_NAME_TEXT} {_NAME_EXAMPLES} {optional}"]
     errors = [f"prefix part {error}" for error in _prefix_errors(parts[0])] if len(parts) == 2 else []
     name = parts[-1]
     if not name:

@@ -99,7 +99,7 @@ CLUSTERROLEBINDING = Kind(
     cells=cells.binding,
     validation=RoleBindingValidation(namespaced=False),
 )
-_NAMED = open_struct({"name": STRING}, required=("name",))
+_NAMED = open_struct({"name": STRING, "expression": STRING}, required=("name",))
 _MATCH_CONDITIONS = merged_list(_NAMED, "name")
 _OPERATION_RULES = list_of(
     open_struct(
@@ -143,6 +143,34 @@ _POLICY_SPEC = open_struct(
         "matchConstraints": _MATCH_RESOURCES,
         "matchConditions": _MATCH_CONDITIONS,
         "variables": merged_list(_NAMED, "name"),
+        "paramKind": open_struct({"apiVersion": STRING, "kind": STRING}, **schemas.ATOMIC),
+        "validations": list_of(
+            open_struct(dict.fromkeys(("expression", "message", "messageExpression", "reason"), STRING)),
+            **{"x-kubernetes-list-type": "atomic"},
+        ),
+        "auditAnnotations": list_of(
+            open_struct({"key": STRING, "valueExpression": STRING}), **{"x-kubernetes-list-type": "atomic"}
+        ),
+    }
+)
+_BINDING_SPEC = open_struct(
+    {
+        "policyName": STRING,
+        "paramRef": open_struct(
+            {**dict.fromkeys(("name", "namespace", "parameterNotFoundAction"), STRING), "selector": LABEL_SELECTOR},
+            **schemas.ATOMIC,
+        ),
+        "matchResources": _MATCH_RESOURCES,
+        "validationActions": schemas.STRING_SET,
+    }
+)
+_API_SERVICE_SPEC = open_struct(
+    {
+        **dict.fromkeys(("group", "version"), STRING),
+        **dict.fromkeys(("groupPriorityMinimum", "versionPriority"), INTEGER),
+        "insecureSkipTLSVerify": schemas.BOOLEAN,
+        "caBundle": {"type": "string", "format": "byte"},
+        "service": open_struct({"name": STRING, "namespace": STRING, "port": _SERVICE_PORT}),
     }
 )
 
@@ -184,7 +212,7 @@ CONTROL_PLANE_KINDS = (
         namespaced=False,
         description="ValidatingAdmissionPolicyBinding puts a policy into effect.",
         generation=True,
-        properties={"spec": open_struct({"matchResources": _MATCH_RESOURCES, "validationActions": schemas.STRING_SET})},
+        properties={"spec": _BINDING_SPEC},
         columns=(Column("PolicyName", description="The policy."), Column("ParamRef", description="Its parameters.")),
         cells=cells.admissionpolicybinding,
     ),
@@ -218,7 +246,7 @@ CONTROL_PLANE_KINDS = (
         categories=("api-extensions",),
         description="APIService names the server of one version of a group.",
         status=True,
-        properties={"spec": open_struct({"service": open_struct({"port": _SERVICE_PORT})}), "status": schemas.STATUS},
+        properties={"spec": _API_SERVICE_SPEC, "status": schemas.STATUS},
         columns=(
             Column("Service", description="The Service that gets the requests."),
             Column("Available", description="True if the Service responds."),

@@ -9,7 +9,6 @@ from registry.embedded.kinds import schema_builders as schemas
 from registry.embedded.kinds import table_cells as cells
 from registry.embedded.kinds.kind import CREATED_AT, Kind
 from registry.embedded.kinds.schema_builders import (
-    ANYTHING,
     BOOLEAN,
     INTEGER,
     STRING,
@@ -20,6 +19,15 @@ from registry.embedded.kinds.schema_builders import (
     struct,
 )
 
+_SCOPE_SELECTOR = struct(
+    {
+        "matchExpressions": list_of(
+            struct({"scopeName": STRING, "operator": STRING, "values": schemas.STRINGS}),
+            **{"x-kubernetes-list-type": "atomic"},
+        )
+    },
+    **schemas.ATOMIC,
+)
 _REFERENCE = open_struct({"name": STRING, "namespace": STRING, "uid": STRING})
 
 NAMESPACE = Kind(
@@ -141,7 +149,7 @@ RESOURCEQUOTA = Kind(
     description="ResourceQuota limits what a namespace may use.",
     status=True,
     properties={
-        "spec": struct({"hard": schemas.QUANTITIES, "scopes": schemas.STRINGS, "scopeSelector": ANYTHING}),
+        "spec": struct({"hard": schemas.QUANTITIES, "scopes": schemas.STRINGS, "scopeSelector": _SCOPE_SELECTOR}),
         "status": struct({"hard": schemas.QUANTITIES, "used": schemas.QUANTITIES}),
     },
     columns=(

@@ -101,7 +101,10 @@ def _aggregation_errors(role: Object) -> Iterator[FieldError]:
     if not selectors:
         yield errors.required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil")
     for index, selector in enumerate(selectors):
-        yield from label_selector_errors(selector, f"{path}[{index}]")
+        problems = list(label_selector_errors(selector, f"{path}[{index}]"))
+        yield from problems
+        if problems:
+            yield errors.invalid(f"{path}[{index}]", None, "invalid label selector.")
 
 
 def _with_group(subject: dict[str, Any]) -> dict[str, Any]:

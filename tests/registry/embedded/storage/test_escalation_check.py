@@ -155,7 +155,10 @@ async def test_api_groups_of_subjects_and_role_references_are_defaulted(api: Emb
         pytest.param(
             "clusterroles",
             {"aggregationRule": {"clusterRoleSelectors": [{"matchExpressions": [{"key": "a", "operator": "In"}]}]}},
-            ["aggregationRule.clusterRoleSelectors[0].matchExpressions[0].values"],
+            [
+                "aggregationRule.clusterRoleSelectors[0].matchExpressions[0].values",
+                "aggregationRule.clusterRoleSelectors[0]",
+            ],
             id="a selector without values",
         ),
         pytest.param(
