@@ -108,7 +108,7 @@ NO_KEY = (
     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' "
     "(e.g. 'example.com/MyName')"
 )
-OTHERS = ("text", 70_000, 1.5, True, [], {}, ["a"], {"a": "b"})
+OTHERS: tuple[Any, ...] = ("text", 70_000, 1.5, True, [], {}, ["a"], {"a": "b"})
 
 
 def places(value: Any, place: Place = ()) -> Iterator[Place]:
