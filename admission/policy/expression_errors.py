@@ -20,7 +20,7 @@ def expression_errors(policy: Object) -> list[FieldError]:
     variables = [compiled.variables[each["name"]] for each in _entries(spec, "variables")]
     validations = _entries(spec, "validations")
     found = [
-        *_problems("matchConditions", "expression", compiled.conditions),
+        *_problems("matchConditions", "expression", compiled.conditions, missing=""),
         *_problems("variables", "expression", variables),
     ]
     for index, (document, validation) in enumerate(zip(validations, compiled.validations, strict=True)):
@@ -28,20 +28,23 @@ def expression_errors(policy: Object) -> list[FieldError]:
         found += _problem(f"{path}.expression", validation.expression)
         if validation.message_expression is not None:
             found += _problem(f"{path}.messageExpression", validation.message_expression)
-        elif document.get("messageExpression") is not None:
-            found.append(errors.required(f"{path}.messageExpression", "must be specified if it is present"))
+        elif text := document.get("messageExpression"):
+            found.append(errors.invalid(f"{path}.messageExpression", text, "must be non-empty if specified"))
     found += _problems("auditAnnotations", "valueExpression", [each for _, each in compiled.audits])
     return found
 
 
-def _problems(of: str, field: str, expressions: Sequence[Expression]) -> Iterator[FieldError]:
+def _problems(
+    of: str, field: str, expressions: Sequence[Expression], missing: str | None = None
+) -> Iterator[FieldError]:
     for index, expression in enumerate(expressions):
-        yield from _problem(f"spec.{of}[{index}].{field}", expression)
+        yield from _problem(f"spec.{of}[{index}].{field}", expression, missing)
 
 
-def _problem(path: str, expression: Expression) -> Iterator[FieldError]:
+def _problem(path: str, expression: Expression, missing: str | None = None) -> Iterator[FieldError]:
+    """`missing` is the detail of the error for an expression that is missing, which usually names its field."""
     if not expression.text.strip():
-        yield errors.required(path, f"{path.rpartition('.')[2]} is not specified")
+        yield errors.required(path, f"{path.rpartition('.')[2]} is not specified" if missing is None else missing)
     elif expression.error:
         yield errors.invalid(path, expression.text, expression.error)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -15,9 +16,12 @@ from apiserver.encoding.encoded_object import CachedObject, encode, to_json
 from apiserver.encoding.gzip_blocks import LEVEL, gzip_list
 from apiserver.encoding.list_formats import ListFormat, indented, indented_list, to_yaml, yaml_list
 from apiserver.encoding.negotiation import JSON, YAML, MediaType, negotiate
+from apiserver.encoding.offload import run_in_thread
 from apiserver.encoding.transforms import View, list_metadata, view_of
+from apiserver.json.values import MAX_OBJECT_NESTING
 from apiserver.meta.errors import NotAcceptable, StatusError
 from apiserver.meta.resource import Object, Resource
+from apiserver.request.bytes_in_flight import Reservation
 from apiserver.request.context import RequestContext
 from apiserver.storage.pagination import Page
 
@@ -29,6 +33,9 @@ _SLOW_BYTES = 64 * 1024
 _PIECE_BYTES = 256 * 1024
 # of JSON, which are converted in one call of a thread
 _REWRITTEN_BYTES = 64 * 1024
+# Reserved at most for what is converted in one call: half of a user's share.
+_MAX_REWRITTEN_BYTES = 8 * 1024 * 1024
+_BEFORE_LINES = (b",", b"{", b"[", b"}", b"]")
 _PRETTY_AGENTS = ("curl", "Wget", "Mozilla/5.0")
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 
@@ -129,7 +136,8 @@ def list_response(context: RequestContext, view: View, page: Page, *, media: Med
         return LargeResponse(body=compressed, memory=_GZIP_BYTES, status=200, headers=headers)
     if size >= _SLOW_BYTES and rewritten:
         form = (yaml_list if media.type == YAML else indented_list)(view.list_head(metadata))
-        return _stream(context, _rewritten_list(form, view, page.items, now), media, 200, size=size)
+        stream = _rewritten_list(context.reservation, form, view, page.items, now)
+        return _stream(context, stream, media, 200, size=size, memory=0)
     runs = [page.items] if size <= _PIECE_BYTES else _chunks(page.items, _PIECE_BYTES)
     return _respond(context, _list_pieces(view, runs, metadata, now), size, media, 200)
 
@@ -154,14 +162,26 @@ def _list_pieces(view: View, runs: Iterable[Sequence[CachedObject]], metadata: b
 
 
 async def _rewritten_list(
-    form: ListFormat, view: View, items: Sequence[CachedObject], now: float
+    reservation: Reservation, form: ListFormat, view: View, items: Sequence[CachedObject], now: float
 ) -> AsyncIterator[bytes]:
     yield form.head
     separator = b""
     for run in _chunks(items, _REWRITTEN_BYTES):
-        yield separator + await asyncio.to_thread(form.items, [view.items((each,), now) for each in run])
+        content = [view.items((each,), now) for each in run]
+        async with reservation.held(_rewritten_bytes(content)):
+            yield separator + await run_in_thread(partial(form.items, content))
         separator = form.separator
     yield form.tail
+
+
+def _rewritten_bytes(content: Sequence[bytes]) -> int:
+    """An estimate of the bytes of JSON in an indented form, from above: each value on a line of its own, behind two
+    spaces for each level. A list of 115 levels takes a hundred times its bytes (ATTACK-19)."""
+    size = 0
+    for each in content:
+        levels = min(each.count(b"{") + each.count(b"["), MAX_OBJECT_NESTING)
+        size += len(each) + 2 * levels * sum(map(each.count, _BEFORE_LINES))
+    return min(size, _MAX_REWRITTEN_BYTES)
 
 
 def _chunks(items: Sequence[CachedObject], length: int) -> Iterator[Sequence[CachedObject]]:
@@ -180,23 +200,34 @@ def _respond(context: RequestContext, pieces: Iterable[bytes], size: int, media:
     """`size` is a lower bound of the body's size. Small bodies are built on the event loop; large ones are converted
     in a thread, or sent piece by piece, each of which passes all filters."""
     rewrite = _rewriter(context, media)
+    if rewrite:
+        return _respond_rewritten(context, b"".join(pieces), rewrite, media, code)
     if size < _SLOW_BYTES:
-        body = rewrite(b"".join(pieces)) if rewrite else b"".join([*pieces, b"\n"])
-        return web.Response(body=body, status=code, headers={"Content-Type": media.type})
-    if rewrite is None and size <= _PIECE_BYTES and not _is_compressed(context, size, code):
+        return web.Response(body=b"".join([*pieces, b"\n"]), status=code, headers={"Content-Type": media.type})
+    if size <= _PIECE_BYTES and not _is_compressed(context, size, code):
         return _response(b"".join([*pieces, b"\n"]), code, {"Content-Type": media.type})
-    stream = _rewritten(pieces, rewrite) if rewrite else _streamed(pieces)
-    return _stream(context, stream, media, code, size=size)
+    return _stream(context, _streamed(pieces), media, code, size=size, memory=max(size, _PIECE_BYTES))
+
+
+def _respond_rewritten(
+    context: RequestContext, content: bytes, rewrite: Callable[[bytes], bytes], media: MediaType, code: int
+) -> web.Response:
+    if _rewritten_bytes([content]) < _PIECE_BYTES:
+        return web.Response(body=rewrite(content), status=code, headers={"Content-Type": media.type})
+    stream = _rewritten(context.reservation, content, rewrite)
+    return _stream(context, stream, media, code, size=len(content), memory=0)
 
 
 def _stream(
-    context: RequestContext, stream: AsyncIterator[bytes], media: MediaType, code: int, *, size: int
+    context: RequestContext, stream: AsyncIterator[bytes], media: MediaType, code: int, *, size: int, memory: int
 ) -> LargeResponse:
+    """`size` is that of the JSON. A stream that reserves its memory itself has none of its own: all of a user's streams
+    would wait for each other's."""
     headers = {"Content-Type": media.type}
     if _is_compressed(context, size, code):
         headers |= _GZIP_HEADERS
         stream = _compressed(stream)
-    return LargeResponse(body=stream, memory=max(size, _PIECE_BYTES), status=code, headers=headers)
+    return LargeResponse(body=stream, memory=memory, status=code, headers=headers)
 
 
 def _rewriter(context: RequestContext, media: MediaType) -> Callable[[bytes], bytes] | None:
@@ -214,8 +245,11 @@ async def _streamed(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
     yield b"\n"
 
 
-async def _rewritten(pieces: Iterable[bytes], rewrite: Callable[[bytes], bytes]) -> AsyncIterator[bytes]:
-    yield await asyncio.to_thread(rewrite, b"".join(pieces))
+async def _rewritten(
+    reservation: Reservation, content: bytes, rewrite: Callable[[bytes], bytes]
+) -> AsyncIterator[bytes]:
+    async with reservation.held(_rewritten_bytes([content])):
+        yield await run_in_thread(partial(rewrite, content))
 
 
 async def _compressed(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -75,6 +75,13 @@ def contains_more_than(value: Any, limit: int) -> bool:
     return False
 
 
+def own_text(value: Any) -> int:
+    """The characters of a text, or of the keys of an object, without those of the values inside."""
+    if isinstance(value, str):
+        return len(value)
+    return sum(map(len, value)) if isinstance(value, dict) else 0
+
+
 def path_text_exceeds(
     value: Any, limit: int, *, entries: Callable[[dict[str, Any]], Collection[tuple[str, Any]]] = dict.items
 ) -> bool:

@@ -6,8 +6,9 @@ Texts, reasons and details are those of k8s.io/apimachinery/pkg/api/errors, beca
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from apiserver.meta.go_quote import go_quote
@@ -30,6 +31,8 @@ _FIELD_ERRORS = {
 # Limits the text of an Invalid: every part of a value may cause an error that quotes the whole value (ATTACK-13).
 _MAX_CAUSES_TEXT = 256 * 1024
 _MAX_CHOICES_TEXT = 8 * 1024
+_MAX_TEXTS = 100
+_MAX_TEXT = 256 * 1024
 _WITHOUT_VALUE = {"FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong", "InternalError"}
 OMITTED = object()
 """The value of an error whose message does not quote one (field.OmitValueType)."""
@@ -96,6 +99,16 @@ def supported_values(choices: Iterable[str]) -> str:
         size += len(named[-1])
     text = f"supported values: {', '.join(named)}"
     return f"{text}, and {omitted} more" if omitted else text
+
+
+def first_texts(texts: Iterable[str]) -> Iterator[str]:
+    """The first of `texts`: at most 100, and none after 256 KiB of text (ATTACK-19)."""
+    size = 0
+    for each in islice(texts, _MAX_TEXTS):
+        if size > _MAX_TEXT:
+            break
+        yield each
+        size += len(each)
 
 
 def too_long(field: str, limit: int) -> FieldError:

@@ -9,12 +9,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from apiserver.json.values import MAX_OBJECT_NESTING, nests_deeper_than
+
 Path = tuple[str, ...]
 
 _HTML = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 # reused, because json.dumps creates an encoder for each call with options
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 _encode_readable = json.JSONEncoder(ensure_ascii=False).encode
+_MAX_INT64 = 2**63
 _RANKS = {"f": 0, "k": 1, "v": 2, "i": 3}
 
 
@@ -45,9 +48,9 @@ def parse_element(text: str) -> str | None:
         case "f":
             return text
         case "v":
-            return value_element(json.loads(content))
+            return value_element(_loads(content))
         case "k":
-            keys = json.loads(content)
+            keys = _loads(content)
             if not isinstance(keys, dict):
                 raise ValueError(f"not an object of keys: {content}")
             return key_element(keys)
@@ -55,6 +58,16 @@ def parse_element(text: str) -> str | None:
             return f"i:{int(content)}"
         case _:
             return None
+
+
+def _loads(content: str) -> Any:
+    try:
+        value = json.loads(content)
+    except RecursionError as error:
+        raise ValueError("the value of a path element is nested too deeply") from error
+    if nests_deeper_than(value, MAX_OBJECT_NESTING):
+        raise ValueError("the value of a path element is nested too deeply")
+    return value
 
 
 def sort_key(element: str) -> tuple[Any, ...]:
@@ -95,8 +108,9 @@ def _canonical_json(item: Any) -> str:
 
 
 def _normalize_numbers(item: Any) -> Any:
-    """Converts floats without a fraction to integers, because 1.0 and 1 identify the same item."""
-    if isinstance(item, float) and item.is_integer():
+    """Converts floats without a fraction to integers, because 1.0 and 1 identify the same item. Those beyond 64 bits
+    remain floats, as in Go: 1e308 would have 309 digits."""
+    if isinstance(item, float) and item.is_integer() and abs(item) < _MAX_INT64:
         return int(item)
     if isinstance(item, dict):
         return {name: _normalize_numbers(each) for name, each in item.items()}

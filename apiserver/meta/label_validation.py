@@ -49,7 +49,7 @@ def label_value_errors(value: str) -> list[str]:
 
 
 def _prefix_errors(prefix: str) -> list[str]:
-    return dns1123_subdomain_errors(prefix) if prefix else ["must be non-empty"]
+    return dns1123_subdomain_errors(prefix, unit="bytes") if prefix else ["must be non-empty"]
 
 
 def _too_long(limit: int) -> str:

@@ -14,7 +14,14 @@ _SUBDOMAIN_TEXT = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
     f"and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
 )
+_DNS1035_LABEL = "[a-z]([-a-z0-9]*[a-z0-9])?"
+DNS1035_LABEL_TEXT = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    f"'{_DNS1035_LABEL}')"
+)
 _LABEL_PATTERN = re.compile(_LABEL)
+_DNS1035_LABEL_PATTERN = re.compile(_DNS1035_LABEL)
 _SUBDOMAIN_PATTERN = re.compile(_SUBDOMAIN)
 
 
@@ -23,9 +30,15 @@ def dns1123_label_errors(name: str) -> list[str]:
     return _errors(name, 63, _LABEL_PATTERN, _LABEL_TEXT)
 
 
-def dns1123_subdomain_errors(name: str) -> list[str]:
-    """Returns the errors of a DNS subdomain, such as the names of most objects."""
-    return _errors(name, 253, _SUBDOMAIN_PATTERN, _SUBDOMAIN_TEXT)
+def dns1035_label_errors(name: str) -> list[str]:
+    """Returns the errors of a DNS label that begins with a letter, such as the version of an API."""
+    return _errors(name, 63, _DNS1035_LABEL_PATTERN, DNS1035_LABEL_TEXT)
+
+
+def dns1123_subdomain_errors(name: str, *, unit: str = "characters") -> list[str]:
+    """Returns the errors of a DNS subdomain, such as the names of most objects. Kubernetes 1.34 and later count `bytes`
+    where the subdomain is part of a label's key."""
+    return _errors(name, 253, _SUBDOMAIN_PATTERN, _SUBDOMAIN_TEXT, unit)
 
 
 def path_segment_errors(name: str) -> list[str]:
@@ -38,8 +51,8 @@ def path_segment_errors(name: str) -> list[str]:
     return [f"may not contain '{character}'" for character in "/%" if character in name]
 
 
-def _errors(name: str, limit: int, pattern: re.Pattern[str], text: str) -> list[str]:
-    errors = [f"must be no more than {limit} bytes"] if len(name.encode()) > limit else []
+def _errors(name: str, limit: int, pattern: re.Pattern[str], text: str, unit: str = "characters") -> list[str]:
+    errors = [f"must be no more than {limit} {unit}"] if len(name.encode()) > limit else []
     if not pattern.fullmatch(name):
         errors.append(text)
     return errors

@@ -8,7 +8,7 @@ from typing import Any
 import jsonpatch
 import jsonpointer
 
-from apiserver.json.values import MAX_OBJECT_NESTING, deep_copy, equal, nests_deeper_than
+from apiserver.json.values import MAX_OBJECT_NESTING, deep_copy, equal, nests_deeper_than, own_text
 from apiserver.meta.errors import BadRequest, RequestEntityTooLarge, StatusError
 from apiserver.meta.resource import Object
 
@@ -79,7 +79,7 @@ def json_patch(obj: Object, operations: Any, *, replace_adds: bool = False) -> O
             if operation["op"] == "copy":
                 for value in _all_values(_resolve(document, operation["from"])):
                     copied += 1
-                    text += len(value) if isinstance(value, str) else 0
+                    text += own_text(value)
                 if copied > _MAX_COPIED_VALUES or text > _MAX_COPIED_TEXT:
                     raise PatchFailed
             if operation["op"] == "replace" and replace_adds and _is_new_member(document, operation["path"]):

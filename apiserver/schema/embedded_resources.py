@@ -10,16 +10,13 @@ from typing import Any
 
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
+from apiserver.meta.name_validation import DNS1035_LABEL_TEXT
 from apiserver.meta.object_meta import annotation_errors, label_errors
 from apiserver.meta.resource import Schema
 from apiserver.schema.nested_values import nested_values
 
 _KIND = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_KIND_RULE = (
-    "may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case alphanumeric "
-    "characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  "
-    "or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
-)
+_KIND_RULE = f"may have mixed case, but should otherwise match: {DNS1035_LABEL_TEXT}"
 
 
 def embedded_resource_errors(schema: Schema, value: Any, path: str = "") -> list[FieldError]:

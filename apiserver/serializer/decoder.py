@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Never
 
 from apiserver.json.values import nests_deeper_than, path_text_exceeds
-from apiserver.meta.errors import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
+from apiserver.meta.errors import BadRequest, RequestEntityTooLarge, UnsupportedMediaType, first_texts
 from apiserver.serializer.yaml import YamlError, decode_yaml
 
 MAX_NESTING = 1000
@@ -21,8 +20,6 @@ much memory, and time on the event loop (ATTACK-13)."""
 MAX_PATH_TEXT = 8 * 1024 * 1024
 """The maximum number of characters in the paths of all fields together. Errors name fields by their paths, and those of
 many fields below a long key would fill the memory (ATTACK-19). The largest of real objects have a third of them."""
-MAX_STRICT_ERRORS = 100
-_MAX_STRICT_TEXT = 256 * 1024
 _ACCEPTED = ("application/json", "application/yaml")
 _JSON_PREFIXES = (b"{", b"[")
 # The cost of a byte of YAML in bytes of JSON, and of a document with aliases, which can be any size.
@@ -147,16 +144,6 @@ def _too_deep() -> BadRequest:
 
 def paths_too_long() -> RequestEntityTooLarge:
     return RequestEntityTooLarge(f"the paths of an object's fields may have {MAX_PATH_TEXT} characters in total")
-
-
-def first_texts(texts: Iterable[str]) -> Iterator[str]:
-    """The first of `texts`: at most MAX_STRICT_ERRORS, and none after 256 KiB of text."""
-    size = 0
-    for each in islice(texts, MAX_STRICT_ERRORS):
-        if size > _MAX_STRICT_TEXT:
-            break
-        yield each
-        size += len(each)
 
 
 def _integer(text: str) -> int | float:

@@ -10,12 +10,16 @@ from typing import Any, Final
 
 import yaml
 
+from apiserver.json.values import own_text
 from apiserver.serializer.yaml_scalars import MERGE_KEY, resolve_scalar
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # Limits of the values in a document, and of the values that its aliases expand to. More would block the event loop.
 _MAX_VALUES = 100_000
 _MAX_ALIASED = 100_000
+# The limit of their characters, keys included: as many as a body has. One long text is shared by all of its aliases,
+# but is written again for each of them (ATTACK-19).
+_MAX_ALIASED_TEXT = 3 * 1024 * 1024
 _MAX_DUPLICATES = 100
 # Duplicates are told until there is as much text: an alias can repeat a key of a megabyte (ATTACK-19).
 _MAX_DUPLICATES_TEXT = 256 * 1024
@@ -69,7 +73,7 @@ class _Builder:
         self._max_nesting = max_nesting
         self._open: list[_Node] = []
         self._anchors: dict[str, Any] = {}
-        self._aliased = 0
+        self._aliased = self._aliased_text = 0
         self._values = 0
 
     def handle(self, event: yaml.Event) -> None:
@@ -153,11 +157,12 @@ class _Builder:
         root: list[Any] = [value]
         pending: list[tuple[Any, Any]] = [(root, 0)]
         while pending:
-            self._aliased += 1
-            if self._aliased > _MAX_ALIASED:
-                raise YamlError("document contains excessive aliasing")
             container, place = pending.pop()
             each = container[place]
+            self._aliased += 1
+            self._aliased_text += own_text(each)
+            if self._aliased > _MAX_ALIASED or self._aliased_text > _MAX_ALIASED_TEXT:
+                raise YamlError("document contains excessive aliasing")
             if isinstance(each, dict):
                 container[place] = copied = dict(each)
                 pending.extend((copied, key) for key in copied)

@@ -7,16 +7,12 @@ import re
 from apiserver.json.values import deep_copy
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
+from apiserver.meta.name_validation import DNS1035_LABEL_TEXT
 from apiserver.meta.resource import Object, Resource
 from registry.application.definition import MAX_RELEASE_NAME, ApplicationDefinition
 from registry.application.validation import ApplicationValidation
 
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_NAME_RULE = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
-    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
-    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
-)
 _MAX_GENERATE_NAME = 253
 
 
@@ -65,7 +61,7 @@ class ApplicationStrategy:
 
 def name_errors(name: str, prefix: str) -> list[FieldError]:
     """The errors in the name of a new application whose HelmRelease has this prefix."""
-    problems = [] if _NAME.fullmatch(name) else [_NAME_RULE]
+    problems = [] if _NAME.fullmatch(name) else [DNS1035_LABEL_TEXT]
     if len(name) > (most := MAX_RELEASE_NAME - len(prefix)):
         problems.append(f"must be no more than {most} characters, because its HelmRelease is {prefix}<name>")
     return [errors.invalid("metadata.name", name, problem) for problem in problems]

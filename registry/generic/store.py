@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from apiserver import rest
-from apiserver.encoding.offload import json_size, offload_if_large
+from apiserver.encoding.offload import json_size, offload_if_large, run_in_thread
 from apiserver.fieldmanager.field_manager import same_content
 from apiserver.json.values import deep_copy
 from apiserver.meta import errors
@@ -139,7 +139,7 @@ class Store(
     async def _offload(self, work: Callable[[], T], *, size: int) -> T:
         """Runs work that contains a validation."""
         if self._strategy.is_slow():
-            return await asyncio.to_thread(work)
+            return await run_in_thread(work)
         return await offload_if_large(work, size=size)
 
     async def update(

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -42,6 +43,8 @@ COSTS = {
     "values": 96,
     "refused bodies": 96,
     "long keys": 96,
+    "unread objects": 128,
+    "bombs": 128,
     "unread errors": 128,
 }
 """The greatest permitted cost of an attack, in MiB of memory."""
@@ -398,6 +401,63 @@ def test_errors_in_many_fields_under_a_long_key_are_cheap(replica: Replica, alic
     assert_cheap(cost, COSTS["long keys"])
 
 
+LONG_TEXT = b"k" * 1_000_000
+BOMBS = {
+    "aliases of a text": (
+        "POST",
+        "application/yaml",
+        b"metadata:\n  name: CHILD\n  annotations:\n    a: &a %s\n" % LONG_TEXT
+        + b"".join(b"    a%d: *a\n" % number for number in range(1500)),
+    ),
+    "aliases of a key": (
+        "POST",
+        "application/yaml",
+        b"a: &a {? %s : 1}\nspec:\n" % LONG_TEXT + b"".join(b"  a%d: *a\n" % number for number in range(1500)),
+    ),
+    "copies of a key": (
+        "PATCH",
+        "application/json-patch+json",
+        json.dumps(
+            [
+                {"op": "add", "path": "/spec/x", "value": {LONG_TEXT.decode(): 1}},
+                *({"op": "copy", "from": "/spec/x", "path": f"/spec/y{number}"} for number in range(1500)),
+            ]
+        ).encode(),
+    ),
+    "unknown fields of an item with a long key": (
+        "PATCH",
+        "application/apply-patch+yaml",
+        b'{"apiVersion":"apps.cozystack.io/v1alpha1","kind":"Tenant","metadata":{"ownerReferences":[{"uid":"%s",%s}]}}'
+        % (LONG_TEXT, b",".join(b'"f%d":1' % number for number in range(600))),
+    ),
+    "numbers of many digits in managedFields": (
+        "POST",
+        "application/json",
+        b'{"metadata":{"name":"CHILD","managedFields":[{"manager":"m","operation":"Update","apiVersion":'
+        b'"apps.cozystack.io/v1alpha1","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":'
+        b'{"f:spec":{"f:host":{"v:[%s]":{}}}}}]}}' % b",".join([b"1e308"] * 400_000),
+    ),
+    "a name without printable characters": (
+        "POST",
+        "application/json",
+        b'{"metadata":{"name":"%s"}}' % (b"\x7f" * 2_900_000),
+    ),
+}
+
+
+@pytest.mark.parametrize("bomb", list(BOMBS))
+@least_wait_counts
+def test_bodies_that_say_more_than_they_have_are_cheap(replica: Replica, alice: TenantAdmin, bomb: str) -> None:
+    """One text would be written, or quoted, many times."""
+    method, kind, body = BOMBS[bomb]
+    client, body = replica.client(alice.user), body.replace(b"CHILD", alice.child.encode())
+    path = alice.children if method == "POST" else f"{alice.child_path}?fieldManager=attacker"
+    with measured_cost(replica) as cost:
+        codes = {client.request(method, path, body, content_type=kind).status for _ in range(2)}
+    assert codes <= {400, 409, 413, 422, 429}
+    assert_cheap(cost, COSTS["bombs"])
+
+
 @pytest.mark.parametrize(
     ("body", "code"),
     [
@@ -418,6 +478,32 @@ def test_bodies_that_are_refused_one_after_the_other_are_cheap(
         codes = {client.request("POST", alice.children, body, content_type=kind).status for _ in range(100)}
     assert codes == {code}
     assert_cheap(cost, COSTS["refused bodies"])
+
+
+@pytest.mark.parametrize("form", ["application/json;pretty=1", "application/yaml"])
+@least_wait_counts
+async def test_indented_objects_that_are_not_read_are_cheap(replica: Replica, alice: TenantAdmin, form: str) -> None:
+    """A list of 18,000 numbers at 115 levels has 37 kB, and 4.4 MB with its indentation."""
+    client = replica.client(alice.user)
+    deep: Any = [1] * 18_000
+    for _ in range(115):
+        deep = [deep]
+    change = {"spec": {"deep": deep}}
+    client.request("PATCH", alice.child_path, change, content_type="application/merge-patch+json").expect(200)
+    with measured_cost(replica) as cost:
+        async with ClientConnections(client) as attackers:
+            connections = await attackers.open(60, reading=False)
+            targets = (alice.child_path, alice.children)
+            for number, connection in enumerate(connections):
+                await send_all([connection], head_of(f"Accept: {form}", target=targets[number % 2]))
+            # those that wait for the user's share get no answer before the others are read
+            answers = [asyncio.create_task(each.reader.readline()) for each in connections]
+            answered, waiting = await asyncio.wait(answers, timeout=10)
+            statuses = Counter(each.result().split()[1] for each in answered)
+            for each in waiting:
+                each.cancel()
+    assert set(statuses) <= {b"200", b"429"}
+    assert_cheap(cost, COSTS["unread objects"])
 
 
 @pytest.mark.parametrize(

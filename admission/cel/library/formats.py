@@ -13,14 +13,9 @@ from admission.cel.library.opaque_types import Functions, OpaqueValue, Type, exp
 from admission.cel.library.urls import request_uri_problem
 from admission.cel.tokenizer import FORMAT_ERRORS, NAMED_FORMAT
 from apiserver.meta.label_validation import label_value_errors, qualified_name_errors
-from apiserver.meta.name_validation import dns1123_label_errors, dns1123_subdomain_errors
+from apiserver.meta.name_validation import dns1035_label_errors, dns1123_label_errors, dns1123_subdomain_errors
 
 _FORMAT = "kubernetes.NamedFormat"
-_DNS1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
-_DNS1035_TEXT = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
-    f"and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '{_DNS1035}')"
-)
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _DATETIME = re.compile(
@@ -28,11 +23,6 @@ _DATETIME = re.compile(
     r"(?:\.[0-9]+)?(?P<zone>[zZ]|[+-][0-9]{2}:?[0-9]{2})?",
     re.ASCII,
 )
-
-
-def dns1035_label_errors(text: str) -> list[str]:
-    errors = ["must be no more than 63 bytes"] if len(text.encode()) > 63 else []
-    return errors if re.fullmatch(_DNS1035, text) else [*errors, _DNS1035_TEXT]
 
 
 def uri_errors(text: str) -> list[str]:

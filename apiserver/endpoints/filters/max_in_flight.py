@@ -12,6 +12,7 @@ from typing import Protocol
 from aiohttp import web
 
 from apiserver.authorization.authorizer import MASTERS, VERBS_WITH_SELECTORS
+from apiserver.encoding.offload import CURRENT_FLOW
 from apiserver.endpoints.responsewriters import LargeResponse, send_large
 from apiserver.meta.errors import TooManyRequests
 from apiserver.metrics import Metrics
@@ -78,8 +79,10 @@ class MaxInFlight:
         connection.identify(context.impersonator or context.user)
         head = connection.claim_head()
         if context.info.path.startswith(_PROBES) or MASTERS in context.user.groups:
+            CURRENT_FLOW.set("")
             return await next(context)
         reservation = context.reservation = Reservation(self._bytes, context.user.name)
+        CURRENT_FLOW.set(reservation.flow)
         memory = head
         if context.info.verb in VERBS_WITH_SELECTORS:
             memory += selector_memory(context.query)

@@ -28,7 +28,6 @@ from apiserver.serializer.decoder import (
     check_media_type,
     decode,
     decoding_cost,
-    first_texts,
     paths_too_long,
 )
 
@@ -173,7 +172,7 @@ def strict_errors(document: DecodedBody, obj: Object, resource: Resource, field_
     if field_validation == "Ignore":
         return []
     unknown = (f'unknown field "{path}"' for path in unknown_fields(object_schema(resource), obj))
-    return list(first_texts(dict.fromkeys([*first_texts(unknown), *document.strict_errors])))
+    return list(errors.first_texts(dict.fromkeys([*errors.first_texts(unknown), *document.strict_errors])))
 
 
 def strict_text(strict: list[str]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from apiserver.fieldmanager.typed.types import Atom, ListType, MapType, Scalar
 from apiserver.meta import field_path as fieldpath
+from apiserver.meta.errors import first_texts
 from apiserver.meta.field_path import Path
 
 _GO_TYPES = {str: "string", bool: "bool", int: "int64", float: "float64", list: "[]interface {}"}
@@ -15,8 +16,8 @@ _GO_TYPES = {str: "string", bool: "bool", int: "int64", float: "float64", list: 
 
 def validate(atom: Atom, value: Any, *, allow_duplicates: bool = False) -> str:
     """Returns an error message, empty if `value` matches. Stored objects may contain duplicates, applied ones may
-    not."""
-    found = list(_validate(atom, value, (), allow_duplicates))
+    not. A path has the key of a list's item, which may be long, so that only the first errors are told (ATTACK-19)."""
+    found = list(first_texts(_validate(atom, value, (), allow_duplicates)))
     if len(found) <= 1:
         return "".join(found)
     return "\n".join(["errors:", *(f"  {each}" for each in found)])

@@ -10,7 +10,7 @@ from typing import Any
 from apiserver.json.values import equal
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
-from apiserver.meta.name_validation import dns1123_subdomain_errors
+from apiserver.meta.name_validation import DNS1035_LABEL_TEXT, dns1123_subdomain_errors
 from apiserver.meta.resource import Object, Schema
 from apiserver.schema.pruning_and_defaulting import apply_defaults, prune
 from apiserver.schema.rules import RULES, RuleCompiler, RuleValidator
@@ -20,11 +20,6 @@ from registry.embedded.custom.pattern_checks import pattern_errors
 from registry.embedded.custom.structural_checks import structural_errors
 
 _LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_LABEL_RULE = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
-    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
-    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
-)
 _LONGEST_LABEL = 63
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
@@ -108,7 +103,7 @@ def _name_errors(names: Mapping[str, Any]) -> Iterator[FieldError]:
     for field in ("kind", "listKind"):
         name = names.get(field) or ""
         for _ in _label_errors(name.lower(), ""):
-            why = f"may have mixed case, but should otherwise match: {_LABEL_RULE}"
+            why = f"may have mixed case, but should otherwise match: {DNS1035_LABEL_TEXT}"
             yield errors.invalid(f"spec.names.{field}", name, why)
     for field in ("shortNames", "categories"):
         for index, name in enumerate(names.get(field) or ()):
@@ -120,7 +115,7 @@ def _name_errors(names: Mapping[str, Any]) -> Iterator[FieldError]:
 def _label_errors(name: str | None, path: str) -> Iterator[FieldError]:
     if name and (len(name) > _LONGEST_LABEL or not _LABEL.fullmatch(name)):
         yield errors.invalid(
-            path, name, _LABEL_RULE if len(name) <= _LONGEST_LABEL else "must be no more than 63 bytes"
+            path, name, DNS1035_LABEL_TEXT if len(name) <= _LONGEST_LABEL else "must be no more than 63 characters"
         )
 
 

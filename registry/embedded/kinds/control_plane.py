@@ -9,7 +9,7 @@ from apiserver.meta.resource import Column, Schema
 from registry.embedded.kinds import schema_builders as schemas
 from registry.embedded.kinds import table_cells as cells
 from registry.embedded.kinds.kind import CREATED_AT, Kind
-from registry.embedded.kinds.policy_validation import ExpressionErrors, PolicyValidation
+from registry.embedded.kinds.policy_validation import ExpressionErrors, PolicyBindingValidation, PolicyValidation
 from registry.embedded.kinds.rbac_validation import RoleBindingValidation, RoleValidation
 from registry.embedded.kinds.schema_builders import (
     INTEGER,
@@ -22,6 +22,7 @@ from registry.embedded.kinds.schema_builders import (
     struct,
     with_default,
 )
+from registry.embedded.kinds.webhook_validation import WebhookValidation
 from registry.rbac import role_index as rbac
 
 _ADMISSION = "admissionregistration.k8s.io"
@@ -142,7 +143,7 @@ _POLICY_SPEC = open_struct(
         "failurePolicy": with_default("Fail"),
         "matchConstraints": _MATCH_RESOURCES,
         "matchConditions": _MATCH_CONDITIONS,
-        "variables": merged_list(_NAMED, "name"),
+        "variables": merged_list(open_struct({"name": STRING, "expression": STRING}), "name"),
         "paramKind": open_struct({"apiVersion": STRING, "kind": STRING}, **schemas.ATOMIC),
         "validations": list_of(
             open_struct(dict.fromkeys(("expression", "message", "messageExpression", "reason"), STRING)),
@@ -215,6 +216,7 @@ CONTROL_PLANE_KINDS = (
         properties={"spec": _BINDING_SPEC},
         columns=(Column("PolicyName", description="The policy."), Column("ParamRef", description="Its parameters.")),
         cells=cells.admissionpolicybinding,
+        validation=PolicyBindingValidation(),
     ),
     Kind(
         group=_ADMISSION,
@@ -226,6 +228,7 @@ CONTROL_PLANE_KINDS = (
         properties=_webhooks(_WEBHOOK),
         columns=(Column("Webhooks", "integer", description="Number of webhooks."),),
         cells=cells.webhooks,
+        validation=WebhookValidation(),
     ),
     Kind(
         group=_ADMISSION,
@@ -237,6 +240,7 @@ CONTROL_PLANE_KINDS = (
         properties=_webhooks(_MUTATING),
         columns=(Column("Webhooks", "integer", description="Number of webhooks."),),
         cells=cells.webhooks,
+        validation=WebhookValidation(),
     ),
     Kind(
         group="apiregistration.k8s.io",

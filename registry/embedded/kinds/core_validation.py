@@ -172,7 +172,7 @@ def _key_errors(field: str, keys: Iterable[str]) -> list[FieldError]:
     for key in keys:
         path = f"{field}[{key}]"
         if len(key) > _MAX_KEY:
-            problems.append(errors.invalid(path, key, f"must be no more than {_MAX_KEY} bytes"))
+            problems.append(errors.invalid(path, key, f"must be no more than {_MAX_KEY} characters"))
         if not _KEY.fullmatch(key):
             problems.append(errors.invalid(path, key, _KEY_MESSAGE))
         if key in (".", ".."):

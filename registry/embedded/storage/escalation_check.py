@@ -9,7 +9,13 @@ from apiserver.authorization.authorizer import MASTERS, AccessAttributes
 from apiserver.meta import errors
 from apiserver.meta.resource import GroupResource, Object, Resource
 from apiserver.request.context import RequestContext, User
-from registry.rbac.escalation import ALL_RULES, describe_rule, uncovered
+from registry.rbac.escalation import (
+    ALL_RULES,
+    MAX_PERMISSIONS,
+    describe_rule,
+    number_of_permissions,
+    uncovered,
+)
 from registry.rbac.role_index import GROUP, RbacRule, RoleIndex, parse_binding, parse_rules, split_key
 
 
@@ -73,11 +79,13 @@ def _is_allowed(index: RoleIndex, user: User, verb: str, plural: str, role: str,
 def _reject_missing_permissions(
     index: RoleIndex, user: User, namespace: str, wanted: Sequence[RbacRule], resource: Resource, name: str
 ) -> None:
+    if number_of_permissions(wanted) > MAX_PERMISSIONS:
+        raise errors.RequestEntityTooLarge(f"a role may have {MAX_PERMISSIONS} single permissions")
     missing = uncovered(index.rules_for(user, namespace), wanted)
     if not missing:
         return
     groups = " ".join(f'"{group}"' for group in user.groups)
-    lines = "\n".join(describe_rule(rule) for rule in missing)
+    lines = "\n".join(errors.first_texts(map(describe_rule, missing)))
     why = f'user "{user.name}" (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n{lines}'
     raise errors.Forbidden(resource.group_resource, name, why)
 

@@ -258,3 +258,16 @@ def test_an_atom_is_narrowed_to_the_form_of_the_value() -> None:
     assert DEDUCED.deduce_atom([]) == Atom(list_type=DEDUCED.list_type)
     assert DEDUCED.deduce_atom(1) == Atom(scalar="untyped")
     assert DEDUCED.deduce_atom(None) == DEDUCED
+
+
+def test_the_first_errors_are_told() -> None:
+    """ATTACK-19: the path of each field quotes the keys of its item."""
+    item = {"name": "k" * 50_000, **{f"f{number}": 1 for number in range(1000)}}
+    schema = {
+        "type": "array",
+        "items": {"type": "object", "properties": {"name": {"type": "string"}}},
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+    }
+    text = validate(atom_from_schema(schema), [item])
+    assert text.count("field not declared in schema") == 6

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from apiserver.meta.go_quote import go_quote
@@ -21,3 +23,14 @@ from apiserver.meta.go_quote import go_quote
 )
 def test_text_is_quoted_like_in_go(text: str, quoted: str) -> None:
     assert go_quote(text) == quoted
+
+
+@pytest.mark.parametrize("text", ["\x7f" * 500_000, "\u0378" * 500_000, '"' + "\u0378" * 500_000])
+def test_quoting_takes_little_more_memory_than_the_result(text: str) -> None:
+    """ATTACK-19: a list of the quoted characters would take ten times as much."""
+    tracemalloc.start()
+    try:
+        quoted = go_quote(text)
+        assert tracemalloc.get_traced_memory()[1] < 4 * len(quoted)
+    finally:
+        tracemalloc.stop()

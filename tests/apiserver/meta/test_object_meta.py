@@ -226,7 +226,7 @@ def test_name_errors_have_the_texts_of_kubernetes() -> None:
             r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
         )
     ]
-    assert meta.dns1123_subdomain_errors("x" * 254) == ["must be no more than 253 bytes"]
+    assert meta.dns1123_subdomain_errors("x" * 254) == ["must be no more than 253 characters"]
     assert meta.qualified_name_errors("x/") != []
     assert meta.label_value_errors("x y") != []
 

@@ -151,9 +151,11 @@ def test_copies_of_copies_are_bounded() -> None:
     assert raised.value.code == 422
 
 
-def test_copies_of_long_text_are_bounded() -> None:
+@pytest.mark.parametrize("value", ["x" * 100_000, {"x" * 100_000: 1}])
+def test_copies_of_long_text_are_bounded(value: Any) -> None:
+    """ATTACK-19: of keys, too."""
     long = [{"op": "copy", "from": "/a/0", "path": f"/b/k{number}"} for number in range(40)]
-    document = {"a": ["x" * 100_000], "b": {}}
+    document = {"a": [value], "b": {}}
     assert len(json_patch(document, long[:30])["b"]) == 30
     with pytest.raises(StatusError) as raised:
         json_patch(document, long)

@@ -112,6 +112,15 @@ def test_aliases_are_bounded() -> None:
         read("\n".join(lines))
 
 
+@pytest.mark.parametrize("anchored", ["k" * 100_000, "{? " + "k" * 100_000 + " : 1}", "[" + "k" * 100_000 + "]"])
+def test_the_text_of_aliases_is_bounded(anchored: str) -> None:
+    """ATTACK-19: all aliases share one text, which is written again for each of them."""
+    lines = [f"a: &a {anchored}", *(f"a{number}: *a" for number in range(32))]
+    with pytest.raises(BadRequest, match="document contains excessive aliasing"):
+        read("\n".join(lines))
+    assert len(read("\n".join(lines[:30]))) == 30
+
+
 def test_the_number_of_yaml_values_is_bounded() -> None:
     with pytest.raises(BadRequest, match="document contains too many values"):
         read("- a\n" * 300_000)
@@ -140,7 +149,7 @@ def test_duplicate_keys_are_reported_with_the_lines_of_their_values() -> None:
 
 def test_duplicates_of_a_long_key_are_reported_within_bounds() -> None:
     """ATTACK-19: an alias repeats a key of any length."""
-    _, duplicates = decode_yaml(f"? &a {'k' * 50_000}\n: 1\n" + "? *a\n: 1\n" * 90, max_nesting=9)
+    _, duplicates = decode_yaml(f"? &a {'k' * 50_000}\n: 1\n" + "? *a\n: 1\n" * 40, max_nesting=9)
     assert len(duplicates) == 6
 
 

@@ -140,7 +140,7 @@ def test_versions_have_distinct_names_and_one_is_stored(versions: list[dict[str,
         ),
         pytest.param(
             named(singular="w" * 64),
-            [f'spec.names.singular: Invalid value: "{"w" * 64}": must be no more than 63 bytes'],
+            [f'spec.names.singular: Invalid value: "{"w" * 64}": must be no more than 63 characters'],
             id="a long name",
         ),
         pytest.param(

@@ -76,6 +76,8 @@ def minimal(kind: Any) -> dict[str, Any]:
         obj["spec"] = {"ports": [{"port": 80}]}
     if kind.kind == "Ingress":
         obj["spec"] = {"rules": [{"host": "web.example.org"}]}
+    if kind.kind == "ValidatingAdmissionPolicyBinding":
+        obj["spec"] = {"policyName": "p", "validationActions": ["Deny"]}
     if kind.kind.endswith("RoleBinding"):
         obj["roleRef"] = {"kind": "ClusterRole", "name": "view"}
     if kind.namespaced:

@@ -57,6 +57,22 @@ async def test_a_role_with_more_permissions_is_rejected_with_the_kubernetes_mess
     )
 
 
+async def test_a_rule_of_too_many_permissions_is_not_broken_down(api: EmbeddedApi, bob: User) -> None:
+    """ATTACK-19: 50 values of each kind in a body of 2 kB are six million permissions. Escalators have no limit."""
+    values = [f"v{number}" for number in range(50)]
+    rule = {"verbs": values, "apiGroups": values, "resources": values, "resourceNames": values}
+    with pytest.raises(errors.RequestEntityTooLarge, match="a role may have 5000 single permissions"):
+        await create(api, "roles", bob, name="y", rules=[rule])
+    await create(api, "roles", name="y", rules=[rule])
+
+
+async def test_the_permissions_that_a_message_names_are_limited(api: EmbeddedApi, bob: User) -> None:
+    rule = {"verbs": ["get"], "apiGroups": [""], "resources": [f"r{number}" for number in range(4000)]}
+    with pytest.raises(errors.Forbidden) as raised:
+        await create(api, "roles", bob, name="y", rules=[rule])
+    assert raised.value.message.count("\n") == 100
+
+
 async def test_permissions_in_a_namespace_do_not_allow_a_clusterrole(api: EmbeddedApi, bob: User) -> None:
     with pytest.raises(errors.Forbidden):
         await create(api, "clusterroles", bob, name="y", rules=[READ_PODS])
