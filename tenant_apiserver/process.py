@@ -48,6 +48,7 @@ from registry.cluster.informer import Informer, wait_until_answered
 from registry.names import GROUP, ROOT_NAMESPACE, VERSION, flow_of
 from registry.tenantnamespace import convert as kind
 from tenant_apiserver import __version__
+from tenant_apiserver.crash_log import log_crashes
 from tenant_apiserver.gc_tuning import freeze_gc, return_large_blocks, trim_malloc
 from tenant_apiserver.options.command_line import CommonOptions
 from tenant_apiserver.options.settings_file import SettingsFile
@@ -327,6 +328,7 @@ async def run_server(process: Process, tasks: Mapping[str, Task], start: Callabl
 
     Raises CannotListen.
     """
+    log_crashes()
     shorten_switch_interval()
     return_large_blocks()
     listener = await start()
