@@ -74,7 +74,8 @@ def _decoded_bytes(body: bytearray) -> int:
     less. The texts of a body in ASCII take as much as the body, which counts by itself."""
     values = min(sum(map(body.count, _BEFORE_VALUES)), MAX_VALUES) * _VALUE_BYTES
     is_wide = not body.isascii() or _WIDE_ESCAPE.search(body)
-    return min(values + (_WIDE_BYTES - 1) * len(body) * bool(is_wide), _MAX_DECODED_BYTES)
+    texts = (_WIDE_BYTES - 1) * len(body) if is_wide else 0
+    return min(values + texts, _MAX_DECODED_BYTES)
 
 
 def media_type(context: RequestContext) -> str:

@@ -6,11 +6,13 @@ import uuid
 from typing import Any
 
 from tests.e2e.support.clusters.cluster import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.http.https_client import Client
+from tests.e2e.support.http.https_client import Client, Response
 
 Object = dict[str, Any]
 # of conditions that change once the reconciler has seen the Namespace or the values of the parent
 _PASSING_REASONS = ("ParentNotFound", "ParentNamespaceNotReady", "ParentValuesMissing")
+
+_RETRIED = (429, 504)
 
 
 def manifest(name: str, namespace: str = ROOT, *, spec: Object | None = None, **metadata: Any) -> Object:
@@ -54,7 +56,14 @@ class Tenants:
         return workload
 
     def get(self, name: str, namespace: str = ROOT) -> Object:
-        found: Object = self.client.get(tenants_path(namespace, name)).expect(200)
+        """As client-go does, this asks again where the server says so: its cache can be late on a busy machine."""
+        path = tenants_path(namespace, name)
+
+        def answered() -> Response | None:
+            response = self.client.get(path)
+            return None if response.status in _RETRIED and "Retry-After" in response.headers else response
+
+        found: Object = self.wait(f"{path} is answered", answered).expect(200)
         return found
 
     def exists(self, name: str, namespace: str = ROOT) -> bool:

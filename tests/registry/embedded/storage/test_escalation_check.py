@@ -58,7 +58,7 @@ async def test_a_role_with_more_permissions_is_rejected_with_the_kubernetes_mess
 
 
 async def test_a_rule_of_too_many_permissions_is_not_broken_down(api: EmbeddedApi, bob: User) -> None:
-    """ATTACK-19: 50 values of each kind in a body of 2 kB are six million permissions. Escalators have no limit."""
+    """ATTACK-19: 50 values of each kind in a body of 2 kB are six million permissions. Administrators have no limit."""
     values = [f"v{number}" for number in range(50)]
     rule = {"verbs": values, "apiGroups": values, "resources": values, "resourceNames": values}
     with pytest.raises(errors.RequestEntityTooLarge, match="a role may have 5000 single permissions"):
