@@ -35,6 +35,12 @@ def dns1035_label_errors(name: str) -> list[str]:
     return _errors(name, 63, _DNS1035_LABEL_PATTERN, DNS1035_LABEL_TEXT)
 
 
+def kind_problem(kind: str) -> str:
+    """Returns the reason why `kind` cannot name a kind, and "" if it can."""
+    problems = dns1035_label_errors(kind.lower())
+    return f"may have mixed case, but should otherwise match: {','.join(problems)}" if problems else ""
+
+
 def dns1123_subdomain_errors(name: str, *, unit: str = "characters") -> list[str]:
     """Returns the errors of a DNS subdomain, such as the names of most objects. Kubernetes 1.34 and later count `bytes`
     where the subdomain is part of a label's key."""

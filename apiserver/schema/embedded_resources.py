@@ -3,20 +3,16 @@ Pure."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
-from apiserver.meta.name_validation import DNS1035_LABEL_TEXT
+from apiserver.meta.name_validation import kind_problem
 from apiserver.meta.object_meta import annotation_errors, label_errors
 from apiserver.meta.resource import Schema
 from apiserver.schema.nested_values import nested_values
-
-_KIND = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_KIND_RULE = f"may have mixed case, but should otherwise match: {DNS1035_LABEL_TEXT}"
 
 
 def embedded_resource_errors(schema: Schema, value: Any, path: str = "") -> list[FieldError]:
@@ -52,5 +48,5 @@ def _type_errors(value: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     version, kind = value.get("apiVersion"), value.get("kind")
     if isinstance(version, str) and version.count("/") > 1:
         yield errors.invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}")
-    if isinstance(kind, str) and kind and not (_KIND.fullmatch(kind.lower()) and len(kind) <= 63):
-        yield errors.invalid(f"{path}.kind", kind, _KIND_RULE)
+    if isinstance(kind, str) and kind and (why := kind_problem(kind)):
+        yield errors.invalid(f"{path}.kind", kind, why)

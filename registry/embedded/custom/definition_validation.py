@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from apiserver.json.values import equal
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
-from apiserver.meta.name_validation import DNS1035_LABEL_TEXT, dns1123_subdomain_errors
+from apiserver.meta.name_validation import dns1035_label_errors, dns1123_subdomain_errors, kind_problem
 from apiserver.meta.resource import Object, Schema
 from apiserver.schema.pruning_and_defaulting import apply_defaults, prune
 from apiserver.schema.rules import RULES, RuleCompiler, RuleValidator
@@ -19,8 +18,6 @@ from registry.embedded.custom.conditions import is_true
 from registry.embedded.custom.pattern_checks import pattern_errors
 from registry.embedded.custom.structural_checks import structural_errors
 
-_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_LONGEST_LABEL = 63
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _SCOPES = ("Cluster", "Namespaced")
@@ -102,8 +99,7 @@ def _name_errors(names: Mapping[str, Any]) -> Iterator[FieldError]:
         yield from _label_errors(names.get(field), f"spec.names.{field}")
     for field in ("kind", "listKind"):
         name = names.get(field) or ""
-        for _ in _label_errors(name.lower(), ""):
-            why = f"may have mixed case, but should otherwise match: {DNS1035_LABEL_TEXT}"
+        if name and (why := kind_problem(name)):
             yield errors.invalid(f"spec.names.{field}", name, why)
     for field in ("shortNames", "categories"):
         for index, name in enumerate(names.get(field) or ()):
@@ -113,10 +109,8 @@ def _name_errors(names: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def _label_errors(name: str | None, path: str) -> Iterator[FieldError]:
-    if name and (len(name) > _LONGEST_LABEL or not _LABEL.fullmatch(name)):
-        yield errors.invalid(
-            path, name, DNS1035_LABEL_TEXT if len(name) <= _LONGEST_LABEL else "must be no more than 63 characters"
-        )
+    if name and (problems := dns1035_label_errors(name)):
+        yield errors.invalid(path, name, ",".join(problems))
 
 
 def _conversion_errors(conversion: Mapping[str, Any]) -> Iterator[FieldError]:

@@ -10,7 +10,12 @@ from apiserver.json.values import equal
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
 from apiserver.meta.label_validation import qualified_name_errors
-from apiserver.meta.name_validation import dns1035_label_errors, dns1123_subdomain_errors, path_segment_errors
+from apiserver.meta.name_validation import (
+    dns1035_label_errors,
+    dns1123_subdomain_errors,
+    kind_problem,
+    path_segment_errors,
+)
 from apiserver.meta.resource import Object
 from registry.embedded.kinds.admission_rules import (
     FAILURE_POLICIES,
@@ -120,8 +125,7 @@ def _param_kind_errors(params: Mapping[str, Any], path: str) -> Iterator[FieldEr
             yield errors.invalid(f"{path}.apiVersion", version, ",".join(problems))
     if not kind:
         yield errors.required(f"{path}.kind")
-    elif problems := dns1035_label_errors(kind.lower()):
-        why = f"may have mixed case, but should otherwise match: {','.join(problems)}"
+    elif why := kind_problem(kind):
         yield errors.invalid(f"{path}.kind", kind, why)
 
 
@@ -191,8 +195,7 @@ def _param_ref_errors(reference: Mapping[str, Any], path: str) -> Iterator[Field
         yield from label_selector_errors(selector, f"{path}.selector")
     if not name and selector is None:
         yield errors.required(path, "one of name or selector must be specified")
-    if not reference.get("parameterNotFoundAction"):
+    if reference.get("parameterNotFoundAction"):
+        yield from unsupported(reference, path, "parameterNotFoundAction", _PARAMETER_ACTIONS)
+    else:
         yield errors.required(f"{path}.parameterNotFoundAction")
-    yield from unsupported(
-        {key: each for key, each in reference.items() if each}, path, "parameterNotFoundAction", _PARAMETER_ACTIONS
-    )
