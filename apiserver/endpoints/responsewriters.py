@@ -140,8 +140,12 @@ def list_response(context: RequestContext, view: View, page: Page, *, media: Med
         form = (yaml_list if media.type == YAML else indented_list)(view.list_head(metadata))
         stream = _rewritten_list(context.reservation, form, view, page.items, now)
         return _stream(context, stream, media, 200, size=size, memory=0)
-    runs = [page.items] if size <= _PIECE_BYTES else _chunks(page.items, _PIECE_BYTES)
-    return _respond(context, _list_pieces(view, runs, metadata, now), size, media, 200)
+    if size <= _PIECE_BYTES:
+        return _respond(context, _list_pieces(view, [page.items], metadata, now), size, media, 200)
+    pieces = _list_pieces(view, _chunks(page.items, _PIECE_BYTES), metadata, now)
+    # one piece is in memory at a time, of which the last object can be of any size
+    memory = _PIECE_BYTES + max(map(len, [obj.json for obj in page.items]))
+    return _stream(context, _streamed(pieces), media, 200, size=size, memory=memory)
 
 
 def _size_at_least(items: Sequence[CachedObject]) -> int:

@@ -9,12 +9,16 @@ import pytest
 import yaml
 from aiohttp.test_utils import make_mocked_request
 
-from apiserver.endpoints.responsewriters import json_response
+from apiserver.encoding.negotiation import MediaType
+from apiserver.encoding.transforms import list_view_of
+from apiserver.endpoints.responsewriters import LargeResponse, json_response, list_response
 from apiserver.request.context import RequestContext
 from apiserver.request.request_info import Query, parse_request_info
 from apiserver.storage import watch_cache
+from apiserver.storage.pagination import Page
 from apiserver.storage.watch_cache import WatchCache
-from tests.apiserver.endpoints.things_server import PARTIAL, PARTIAL_LIST, TABLE, Server, cached, thing
+from tests.apiserver.endpoints.request_contexts import make_context
+from tests.apiserver.endpoints.things_server import PARTIAL, PARTIAL_LIST, TABLE, THINGS, Server, cached, thing
 
 
 async def test_an_object_is_served_as_compact_json(server: Server) -> None:
@@ -177,6 +181,15 @@ async def test_a_list_of_ordinary_size_is_sent_at_once(server: Server) -> None:
     response = await server.ask("/things")
     assert 64 * 1024 < int(response.headers["Content-Length"]) == len(await response.read())
     assert "Transfer-Encoding" not in response.headers
+
+
+def test_a_list_counts_as_the_largest_piece_that_is_in_memory() -> None:
+    """As a whole, a list of twenty large objects is more than a user may have in memory."""
+    things = [cached(f"x{number}", 11, padding="p" * 100_000 * number) for number in range(20)]
+    response = list_response(make_context(), list_view_of(THINGS, MediaType(), ""), Page(things, 11), media=MediaType())
+    assert isinstance(response, LargeResponse)
+    largest = max(len(each.json) for each in things)
+    assert largest < response.memory < 2 * largest
 
 
 async def test_a_big_list_is_compressed_for_clients_that_accept_gzip(server: Server) -> None:
