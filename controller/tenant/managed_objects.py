@@ -29,7 +29,7 @@ from controller.tenant.helm_ownership import (
 )
 from registry.cluster.event_handlers import SyncingHandler
 from registry.cluster.interface import HELMRELEASES, ClusterClient, ClusterResource, is_terminating
-from registry.cluster.object_store import key_of
+from registry.cluster.object_store import key_of, version_of
 from registry.numbers_by_name import NumbersByName
 
 _MANAGERS: Final = tuple(ObjectManager)
@@ -93,6 +93,8 @@ class ObjectDigests(SyncingHandler):
         self._on_change = on_change
         self._digests = NumbersByName()
         self._accepted: dict[Key, tuple[int, int, ChartMode]] = {}
+        self.version = 0
+        """The version up to which all changes of the kind are known, 0 before the first list."""
 
     def get(self, namespace: str, name: str) -> ObjectDigest | None:
         packed = self._digests.get(namespace, name)
@@ -104,10 +106,13 @@ class ObjectDigests(SyncingHandler):
     def clear(self) -> None:
         """Removes all digests without calling `on_change`: nothing is known of the objects any more."""
         self._digests.clear()
+        self.version = 0
 
     def record_written(self, obj: Object) -> None:
-        """Record the result of our own write: its event then changes no digest and enqueues nothing."""
-        self._digests.put(*key_of(obj), self.kind.digest_of(obj).packed)
+        """Record the result of our own write: its event then changes no digest and enqueues nothing. If that has come
+        before the answer, later ones may have, too: the present digest is that of the last one."""
+        if version_of(obj) > self.version:
+            self._digests.put(*key_of(obj), self.kind.digest_of(obj).packed)
 
     def accepts(self, key: Key, digest: int, chart: ChartMode) -> bool:
         """True if the chart's object, as it is known, was found to do what a desired one with this digest does."""
@@ -135,8 +140,23 @@ class ObjectDigests(SyncingHandler):
         remedy = takeover_remedy(release_of(current), namespace) if chart == "none" else ""
         return chart_conflict(_quoted(self.kind.resource, name), remedy)
 
-    def record_deleted(self, namespace: str, name: str) -> None:
-        self._digests.put(namespace, name, None)
+    def record_absent(self, namespace: str, name: str, *, since: int) -> None:
+        """Record that an object does not exist, by the answer to a request that was sent when the digests were of this
+        `version`. If events have come meanwhile, one of them may have told of an object that was created after the
+        answer; that of the deletion is about to come, if it has not."""
+        if since == self.version:
+            self._digests.put(namespace, name, None)
+
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
+        self.version = rv
+        await super().replace(items, rv)
+
+    def apply(self, type: str, obj: Object, rv: int) -> None:
+        self.version = rv
+        super().apply(type, obj, rv)
+
+    def bookmark(self, rv: int) -> None:
+        self.version = rv
 
     def _known_keys(self) -> Iterable[Key]:
         return (Key(namespace, name) for namespace, name in self._digests)
@@ -248,9 +268,10 @@ class ContentWriter:
             return []
         if object_manager(current) is ObjectManager.HELM and not await self._may_take_over(current):
             return [digests.conflict(current, self._chart())]
+        since = digests.version
         await self._writer.delete(digests.kind.resource, current)
         if self._remembers:
-            digests.record_deleted(namespace, name)
+            digests.record_absent(namespace, name, since=since)
         return []
 
     async def _read(self, digests: ObjectDigests, namespace: str, name: str) -> Object | None:
@@ -277,13 +298,14 @@ async def read_managed(
 ) -> Object | None:
     """The stored object; None if it does not exist, which `digests` records if the caller `remembers` anything. Raises
     the cluster's StatusError."""
+    since = digests.version
     try:
         return await cluster.get(digests.kind.resource, namespace, name)
     except StatusError as e:
         if e.reason != "NotFound":
             raise
         if remembers:
-            digests.record_deleted(namespace, name)
+            digests.record_absent(namespace, name, since=since)
         return None
 
 

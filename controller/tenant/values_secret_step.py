@@ -135,9 +135,6 @@ class InheritedValues(SyncingHandler):
         """YAML: the block `_cluster` of a Secret, or the whole text of the root's. None if there is no such Secret."""
         return self._texts.get(namespace)
 
-    def record_written(self, secret: Object) -> None:
-        self._put(secret["metadata"]["namespace"], _inherited_text(secret))
-
     def _known_keys(self) -> Iterable[Key]:
         return (Key(namespace, SECRET_NAME) for namespace in self._texts)
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from apiserver.meta.resource import Key, Object
+from controller.runtime.own_writes import OwnWrites
 from controller.runtime.workqueue import Enqueue
 from controller.tenantgateway import parse
 from controller.tenantgateway.model import InheritingNamespace, RouteNamespace, TenantGateway
 from controller.tenantgateway.parse import ParsedTenantGateway
 from registry.cluster.event_handlers import ProjectionStore
+from registry.cluster.object_store import key_of, version_of
 from registry.interned import interned
 from registry.multimap import Multimap
 from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION, GATEWAY_LABEL, HOST_LABEL
@@ -29,7 +31,7 @@ class TenantGatewayIndex:
     def __init__(self, *, enqueue: Enqueue, enqueue_namespace: EnqueueNamespace) -> None:
         self._enqueue = enqueue
         self._enqueue_namespace = enqueue_namespace
-        self._written: dict[Key, Object] = {}
+        self._own_writes: OwnWrites[Key, Object] = OwnWrites()
         self._by_key: dict[Key, ParsedTenantGateway] = {}
         self._in_namespace: Multimap[str, Key] = Multimap()
         self._claimants: Multimap[str, Key] = Multimap()
@@ -37,12 +39,14 @@ class TenantGatewayIndex:
 
     def get(self, key: Key) -> Object | None:
         """The last observed object, or our own newer write of it. The caller must not modify it."""
-        observed, written = self.handler.get(key), self._written.get(key)
-        return written if observed is not None and written is not None else observed
+        observed = self.handler.get(key)
+        if observed is None:
+            return None
+        return self._own_writes.newer_than(key, version_of(observed)) or observed
 
     def record_write(self, obj: Object) -> None:
         """Remembers the result of our own write until the informer delivers it."""
-        self._written[Key(obj["metadata"]["namespace"], obj["metadata"]["name"])] = obj
+        self._own_writes.record(key_of(obj), version_of(obj), obj)
 
     def parsed(self, key: Key) -> ParsedTenantGateway | None:
         return self._by_key.get(key)
@@ -67,9 +71,6 @@ class TenantGatewayIndex:
         return iter(self._claimants)
 
     def _changed(self, key: Key, before: Object | None, now: Object | None) -> None:
-        written = self._written.get(key)
-        if written is not None and (now is None or _version(now) >= _version(written)):
-            del self._written[key]
         former = self._by_key.pop(key, None)
         parsed = parse.tenantgateway(now) if now is not None else None
         if parsed is not None:
@@ -247,7 +248,3 @@ def enqueue_related(tenantgateways: TenantGatewayIndex, enqueue: Enqueue, key: K
     for gateway in tenantgateways.in_namespace(key.namespace):
         if key.name == gateway.name or key.name.startswith(f"{gateway.name}-"):
             enqueue(gateway)
-
-
-def _version(obj: Object) -> int:
-    return int(obj["metadata"]["resourceVersion"])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
+from controller.runtime.own_writes import OwnWrites
 from controller.tenantgateway.collected_errors import is_transient
 from controller.tenantgateway.consent.references import slim_route
 from controller.tenantgateway.model import RouteKind
@@ -15,7 +16,7 @@ from registry.cluster.event_handlers import EventHandler, NoOpEventHandler
 from registry.cluster.informer import Informer
 from registry.cluster.informer_factory import InformerFactory
 from registry.cluster.interface import ClusterResource
-from registry.cluster.object_store import key_of
+from registry.cluster.object_store import key_of, version_of
 
 HTTPROUTE_VERSIONS = ("v1",)
 GRPCROUTE_VERSIONS = ("v1",)
@@ -40,7 +41,7 @@ class WatchedKind:
         self._slim = slim
         self._handlers: list[EventHandler] = []
         self._informer: Informer | None = None
-        self._written: dict[Key, Object] = {}
+        self._own_writes: OwnWrites[Key, Object] = OwnWrites()
         versions = [each.version for each in resources]
         self._available = informers.watch_availability(
             first.group, first.kind, versions, plural=first.plural, namespaced=first.namespaced
@@ -88,16 +89,12 @@ class WatchedKind:
     def get(self, key: Key) -> Object | None:
         if self._informer is None:
             return None
-        written = self._written.get(key)
-        if written is not None:
-            if self._informer.resource_version < int(written["metadata"]["resourceVersion"]):
-                return written
-            del self._written[key]
-        return self._informer.store.get(key)
+        written = self._own_writes.newer_than(key, self._informer.resource_version)
+        return written if written is not None else self._informer.store.get(key)
 
     def record_write(self, obj: Object) -> None:
         """Remembers the result of our own write until the informer delivers it."""
-        self._written[key_of(obj)] = obj
+        self._own_writes.record(key_of(obj), version_of(obj), obj)
 
     def _follow(self, found: ClusterResource) -> None:
         self._informer = self._informers.get(found, transform=self._slim)

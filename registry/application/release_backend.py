@@ -29,6 +29,7 @@ from registry.cluster.interface import (
     NotServed,
     missing_right,
 )
+from registry.cluster.object_store import version_of
 from registry.generic.deletion import delete_body
 from registry.generic.run_to_end import run_to_end
 from registry.generic.translated_errors import translated_errors
@@ -134,7 +135,7 @@ class ReleaseBackend:
         release = await self._read_release(key)
         if release is None:
             return True
-        self._cache.expect_version(key, _version(release))
+        self._cache.expect_version(key, version_of(release))
         return False
 
     async def create(
@@ -178,7 +179,7 @@ class ReleaseBackend:
         (ATTACK-07), and a client that got AlreadyExists for an object that it cannot GET would retry forever."""
         release = await self._get_release(key)
         if release is not None and self._conversion.stores(release):
-            self._cache.expect_version(key, _version(release))
+            self._cache.expect_version(key, version_of(release))
             return
         names, name = self._names, self._names.release_name(key.name)
         owner = application_of(release) if release is not None else None
@@ -233,7 +234,7 @@ class ReleaseBackend:
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
             self._cache.expect_deletion(key, metadata["uid"])
         else:
-            self._cache.expect_version(key, _version(release))
+            self._cache.expect_version(key, version_of(release))
         return obj
 
     async def _read_release(self, key: Key) -> Object | None:
@@ -273,7 +274,3 @@ class ReleaseBackend:
         if isinstance(error, NotServed):
             return errors.ServiceUnavailable(MISSING_RELEASES, retry_after=1)
         return self._names.translate(error, key)
-
-
-def _version(release: Object) -> int:
-    return int(release["metadata"]["resourceVersion"])

@@ -131,6 +131,11 @@ def key_of(obj: Object) -> Key:
     return Key(intern(metadata.get("namespace") or ""), intern(metadata["name"]))
 
 
+def version_of(obj: Object) -> int:
+    """The resourceVersion. Those of one kind, and of all kinds of one etcd, are in the order of the changes."""
+    return int(obj["metadata"]["resourceVersion"])
+
+
 def encode_without_managed_fields(obj: Object) -> bytes:
     """Compact JSON without managedFields. Raises ValueError without a name or with a non-numeric resourceVersion."""
     metadata = obj.get("metadata")

@@ -19,6 +19,7 @@ from apiserver.request.options import DeleteOptions
 from apiserver.storage.watch_cache import WatchCache
 from registry.application.release_backend import FIELD_MANAGER
 from registry.cluster.interface import ClusterClient, ClusterResource
+from registry.cluster.object_store import version_of
 from registry.generic.deletion import delete_body
 from registry.generic.run_to_end import run_to_end
 from registry.generic.translated_errors import translated_errors
@@ -86,7 +87,7 @@ class ProjectionBackend:
         stored = await self._shown(key)
         if stored is None:
             return True
-        self.cache.expect_version(key, _version(stored))
+        self.cache.expect_version(key, version_of(stored))
         return False
 
     async def create(self, obj: Object, *, dry_run: bool, context: RequestContext) -> Object:
@@ -119,7 +120,7 @@ class ProjectionBackend:
         object that it cannot GET would retry forever."""
         existing = await self._shown(key)
         if existing is not None:
-            self.cache.expect_version(key, _version(existing))
+            self.cache.expect_version(key, version_of(existing))
             return
         kind = self.cache.resource.kind
         why = f"the name is in use by a {self._stored.kind} that is no {kind}; choose another name"
@@ -166,7 +167,7 @@ class ProjectionBackend:
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
             self.cache.expect_deletion(key, metadata["uid"])
         elif self._conversion.shows(stored):
-            self.cache.expect_version(key, _version(stored))
+            self.cache.expect_version(key, version_of(stored))
         return obj
 
     async def _shown(self, key: Key) -> Object | None:
@@ -185,7 +186,3 @@ class ProjectionBackend:
     def _translated_errors(self, key: Key) -> AbstractContextManager[None]:
         shown, stored = self.cache.resource, self._stored
         return translated_errors(partial(translate, key=key, shown=shown, stored=stored, missing=self._missing))
-
-
-def _version(stored: Object) -> int:
-    return int(stored["metadata"]["resourceVersion"])

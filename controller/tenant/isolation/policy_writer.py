@@ -75,9 +75,10 @@ class PolicyWriter:
         current = await self._read(digests, namespace, name)
         if current is None or object_manager(current) is not ObjectManager.OURS or is_terminating(current):
             return
+        since = digests.version
         await self._writer.delete(digests.kind.resource, current)
         if self._remembers:
-            digests.record_deleted(namespace, name)
+            digests.record_absent(namespace, name, since=since)
 
     async def _read(self, digests: ObjectDigests, namespace: str, name: str) -> Object | None:
         return await read_managed(self._cluster, digests, namespace, name, remembers=self._remembers)

@@ -104,12 +104,3 @@ def test_an_object_is_absent_once_the_cache_has_reached_our_own_last_write(
     assert is_stale(freshness.require_absent, HELMRELEASES, A) is expected
     assert not is_stale(freshness.require_absent, HELMRELEASES, Key("ns", "b"))
     assert not is_stale(Freshness().require_absent, HELMRELEASES, A)
-
-
-def test_own_writes_are_forgotten_after_ten_seconds() -> None:
-    clock = FakeClock()
-    freshness = Freshness(clock=clock)
-    for number in range(100):
-        freshness.record(HELMRELEASES, obj(number, name=str(number)))
-        clock.advance(1)
-    assert len(freshness) == 10

@@ -8,9 +8,10 @@ import pytest
 
 from apiserver.meta import errors
 from apiserver.meta.resource import GroupResource, Key
-from registry.cluster.interface import HELMRELEASES, NAMESPACES, ClusterResource
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, SECRETS, ClusterResource
 from tests.controller.tenant.tenant_world import World
 from tests.fake_cluster import FakeCluster
+from tests.late_answers import ClusterWithLateAnswers
 from tests.virtual_time import virtual
 
 REFUSED_ALPHA = ("alpha", "Warning", "Refused")
@@ -25,6 +26,25 @@ async def test_a_deletion_while_no_controller_runs_is_finished_by_the_next() -> 
     async with World(world.cluster).running():
         pass
     assert world.cluster.peek(NAMESPACES, "", "tenant-alpha") is None
+
+
+@virtual
+async def test_a_foreign_change_that_is_observed_before_the_answer_to_our_write_is_undone() -> None:
+    cluster, changed = ClusterWithLateAnswers(), list[Key]()
+    world = World(cluster)
+
+    async def change(verb: str, res: ClusterResource, key: Key) -> None:
+        if (verb, res, key.namespace) == ("create", SECRETS, "tenant-alpha") and not changed:
+            changed.append(key)
+            await world.edit(SECRETS, *key, {"data": {"values.yaml": "dGhlaXJz"}})
+            await world.settle()
+
+    cluster.before_answer = change
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
+    [key] = changed
+    assert world.content(SECRETS, *key)["data"]["values.yaml"] != "dGhlaXJz"
 
 
 @virtual

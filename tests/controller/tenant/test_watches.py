@@ -192,7 +192,8 @@ class Contents:
 
 def secret(namespace: str, text: str = "", *, name: str = "cozystack-values", **metadata: Any) -> Object:
     data = {"values.yaml": base64.b64encode(text.encode()).decode()}
-    return {"metadata": {"name": name, "namespace": namespace, **metadata}, "data": data}
+    metadata = {"name": name, "namespace": namespace, "resourceVersion": "1", **metadata}
+    return {"metadata": metadata, "data": data}
 
 
 def test_a_changed_object_enqueues_the_tenant_of_its_namespace_once() -> None:
@@ -212,6 +213,25 @@ def test_the_event_of_our_own_write_enqueues_nothing() -> None:
 
     assert contents.enqueued_by(lambda: contents.digests.apply("ADDED", secret("tenant-alpha", "x"), 1)) == []
     assert contents.digests.get("tenant-alpha", "cozystack-values") is not None
+
+
+def test_events_that_come_before_the_answer_to_our_request_count() -> None:
+    contents = Contents()
+    digests, name = contents.digests, "cozystack-values"
+    theirs = digests.kind.digest_of(secret("tenant-alpha", "theirs"))
+
+    digests.apply("MODIFIED", secret("tenant-alpha", "theirs"), 3)
+    digests.record_written(secret("tenant-alpha", "ours", resourceVersion="2"))
+    assert digests.get("tenant-alpha", name) == theirs
+
+    requested = digests.version
+    digests.apply("DELETED", secret("tenant-alpha", "theirs"), 4)
+    digests.apply("ADDED", secret("tenant-alpha", "theirs"), 5)
+    digests.record_absent("tenant-alpha", name, since=requested)
+    assert digests.get("tenant-alpha", name) == theirs
+
+    digests.record_absent("tenant-alpha", name, since=digests.version)
+    assert digests.get("tenant-alpha", name) is None
 
 
 def test_a_changed_manager_of_an_object_enqueues_its_tenant() -> None:

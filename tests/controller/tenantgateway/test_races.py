@@ -7,6 +7,7 @@ from apiserver.meta.resource import Key
 from registry.cluster.interface import ClusterResource
 from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.controller.tenantgateway.gateway_world import CERTIFICATES, GATEWAYS, World, run_in_world, run_until_settled
+from tests.late_answers import ClusterWithLateAnswers
 
 TERMINATING = StatusError(
     403,
@@ -42,6 +43,26 @@ def test_an_object_deleted_before_a_write_is_recreated_without_an_error() -> Non
         assert _reconcile_errors(world) == []
 
     run_in_world(main)
+
+
+def test_an_edit_that_is_observed_before_the_answer_to_our_status_write_is_not_forgotten() -> None:
+    cluster, edited = ClusterWithLateAnswers(), list[Key]()
+
+    async def main(world: World) -> None:
+        async def edit(verb: str, res: ClusterResource, key: Key) -> None:
+            if (verb, res) == ("patch", TENANTGATEWAYS) and not edited:
+                edited.append(key)
+                await world.edit_spec(apex="bar.example.com")
+                await world.settle()
+
+        cluster.before_answer = edit
+        world.add_tenantgateway()
+        await run_until_settled(world)
+        found = world.get(TENANTGATEWAYS, "tenant-foo", "cozystack")
+        assert found["status"]["observedGeneration"] == found["metadata"]["generation"] == 2
+
+    run_in_world(main, cluster=cluster)
+    assert edited
 
 
 def test_a_write_to_a_terminating_namespace_is_not_retried() -> None:
