@@ -28,7 +28,7 @@ from tests.e2e.support.clusters.processes import wait_until
 from tests.e2e.support.http.https_client import Client
 from tests.e2e.support.http.raw_tls import RawTls
 from tests.e2e.support.tenants import manifest
-from tests.faults.support.process_usage import ProcessUsage, read_process_usage
+from tests.faults.support.process_usage import ProcessUsage, processor_seconds, read_process_usage
 from tests.faults.support.sizes import new_seed
 
 MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
@@ -245,17 +245,12 @@ class Soak:
         pid = self.cluster.server.pid
 
         def is_idle() -> bool:
-            before = _ticks(pid)
+            before = processor_seconds(pid)
             time.sleep(0.5)
-            return _ticks(pid) - before <= 5
+            return processor_seconds(pid) - before <= 0.05
 
         with suppress(AssertionError):
             wait_until("the server is idle", is_idle, seconds=REST_SECONDS)
-
-
-def _ticks(pid: int) -> int:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-    return int(fields[11]) + int(fields[12])
 
 
 HEAD = f"{'round':>5} {'requests':>9} {'RSS MiB':>8} {'fds':>5} {'tasks':>6} {'own':>4} {'watchers':>9} {'objects':>8}"

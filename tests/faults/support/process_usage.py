@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,6 +12,7 @@ from pathlib import Path
 from tests.e2e.support.http.https_client import Client
 
 _MIB = 1024
+_TICKS = os.sysconf("SC_CLK_TCK")
 _SAMPLE = re.compile(r"(?P<name>\w+)(?:\{(?P<labels>[^}]*)\})? (?P<value>\S+)")
 _RESOURCE = re.compile(r'resource="(?P<resource>[^"]*)"')
 _SOCKET = re.compile(r"socket:\[(?P<inode>\d+)\]")
@@ -47,6 +49,12 @@ def memory_mib(pid: int) -> tuple[float, float]:
     """Returns the current and the highest resident memory in MiB."""
     fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
     return int(fields["VmRSS"].split()[0]) / _MIB, int(fields["VmHWM"].split()[0]) / _MIB
+
+
+def processor_seconds(pid: int) -> float:
+    """The processor time of all threads of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 def open_descriptors(pid: int) -> int:
