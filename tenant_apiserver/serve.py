@@ -7,8 +7,6 @@ import logging
 import sys
 from functools import partial
 
-import uvloop
-
 from apiserver.authentication.authenticator import UnionAuthenticator
 from apiserver.authentication.peers import Peers
 from apiserver.authentication.request_header import RequestHeaderAuthenticator, RequestHeaderConfig
@@ -18,6 +16,7 @@ from apiserver.authorization.authorizer import standard_authorizer
 from apiserver.authorization.subject_access_review import SubjectAccessReviewAuthorizer, UncachedReviews
 from apiserver.delegation.review_client import ReviewCall, count_responses
 from apiserver.meta.errors import StatusError
+from apiserver.server import event_loop
 from apiserver.server.installed_groups import InstalledGroups
 from apiserver.server.listener import CannotListen, stop_on_signals
 from apiserver.storage.event_history import HistoryLimits
@@ -102,7 +101,7 @@ def serve(options: ServeOptions) -> int:
     except ValueError as error:
         print(f"tenant-apiserver serve: --config: {error}", file=sys.stderr)
         return 2
-    return uvloop.run(_serve(options, settings))
+    return event_loop.run(_serve(options, settings))
 
 
 async def _serve(options: ServeOptions, settings: PlatformSettings) -> int:

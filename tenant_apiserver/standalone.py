@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-import uvloop
 from aiohttp import web
 
 from admission.cel.schema_rules import SchemaRuleCompiler
@@ -26,6 +25,7 @@ from apiserver.authentication.x509 import CertificateVerifier, ClientCertificate
 from apiserver.authorization.authorizer import Authorizer, standard_authorizer
 from apiserver.private_files import write_private
 from apiserver.request.context import RequestContext, User
+from apiserver.server import event_loop
 from apiserver.server.listener import CannotListen, Listener, stop_on_signals
 from apiserver.storage.event_history import HistoryLimits
 from apiserver.tls.server_context import ServerTls
@@ -117,7 +117,7 @@ def standalone(options: StandaloneOptions) -> int:
         print(f"tenant-apiserver standalone: --audit-log-path={options.audit_log_path}: {error}", file=sys.stderr)
         return 1
     try:
-        uvloop.run(_Server(options, settings).run())
+        event_loop.run(_Server(options, settings).run())
     except CannotListen as error:
         print(f"tenant-apiserver standalone: {error.describe('--secure-port')}", file=sys.stderr)
         return 1

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
-import uvloop
 from aiohttp import web
 
 from apiserver.audit import AuditLog
@@ -19,6 +18,7 @@ from apiserver.authentication.token_review import BearerTokenAuthenticator, Toke
 from apiserver.authentication.x509 import CertificateVerifier, ClientCertificateAuthenticator, PeerCertificates
 from apiserver.authorization.subject_access_review import SubjectAccessReviewAuthorizer
 from apiserver.delegation.review_client import ReviewCall, count_responses
+from apiserver.server import event_loop
 from apiserver.server import listener as serving
 from apiserver.server.healthz import READINESS
 from apiserver.server.listener import CannotListen, ConnectionLimits, Listener, stop_on_signals
@@ -79,7 +79,7 @@ _CONNECTIONS_PER_REQUEST = 6
 def proxy(options: ProxyOptions) -> int:
     """Returns the exit status: 0 after a signal, 1 if the proxy cannot start."""
     log_format.configure(form=options.log_format, verbosity=options.v)
-    return uvloop.run(_proxy(options))
+    return event_loop.run(_proxy(options))
 
 
 async def _proxy(options: ProxyOptions) -> int:
