@@ -124,6 +124,10 @@ class ReleaseBackend:
         if self._feed.cluster_error is not None:
             context.warn(stale_warning(self._feed.cluster_error, MISSING_RELEASES, has_read=self._cache.ready))
 
+    @property
+    def is_only_writer(self) -> bool:
+        return False
+
     async def read(self, key: Key, *, live: bool) -> Object | None:
         if not live:
             found = await self._cache.get(key)

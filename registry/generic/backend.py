@@ -17,6 +17,11 @@ class Backend(Protocol):
     @property
     def cache(self) -> WatchCache: ...
 
+    @property
+    def is_only_writer(self) -> bool:
+        """True if nobody else writes to the storage, so that the cache does not lag behind it."""
+        ...
+
     def before_read(self, context: RequestContext) -> None:
         """Adds a warning to the response if the cache may be out of date."""
         ...

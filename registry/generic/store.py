@@ -7,7 +7,8 @@ admission, and is conditional on the resourceVersion of the stored object, so th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -157,8 +158,7 @@ class Store(
         async def attempt(live: bool) -> tuple[Object, bool]:
             current = await self._current(key, live=live)
             if current is not None:
-                fresh = _Read(key, current, live)
-                return await self._update(context, fresh, change, validate, dry_run=dry_run), False
+                return await self._update(context, self._read(key, current, live), change, validate, dry_run), False
             if validate_create is None:
                 raise self._not_found(key)
             new = await change(None)
@@ -172,21 +172,42 @@ class Store(
         read: _Read,
         change: rest.UpdateFunc,
         validate: rest.ValidateFunc,
-        *,
         dry_run: bool,
     ) -> Object:
         current = read.object
         size = json_size(current)
-        new = await change(await offload_if_large(partial(deep_copy, current), size=size))
-        judged, same = await self._offload(partial(self._prepare_update, new, read), size=size + json_size(new))
-        self._warn(context, new)
-        async with validate(judged, current):
+        async with AsyncExitStack() as admitted:
+            async with self._judging(read):
+                new = await change(await offload_if_large(partial(deep_copy, current), size=size))
+                judged, same = await self._offload(partial(self._prepare_update, new, read), size=size + json_size(new))
+                self._warn(context, new)
+                await admitted.enter_async_context(validate(judged, current))
             if same:
+                await self._require_stored(read)
                 return current
             try:
                 return await self._backend.update(read.key, new, current, dry_run=dry_run, context=context)
             except errors.Conflict as conflict:
                 raise _StaleRead(conflict) from conflict
+
+    @asynccontextmanager
+    async def _judging(self, read: _Read) -> AsyncIterator[None]:
+        """An error of the block is about the stored object, or the write is tried again with that (GuaranteedUpdate of
+        kubernetes/apiserver)."""
+        try:
+            yield
+        except errors.StatusError:
+            await self._require_stored(read)
+            raise
+
+    async def _require_stored(self, read: _Read) -> None:
+        """Raises _StaleRead if an object of the cache is no longer the stored one: another replica has changed it."""
+        if read.live:
+            return
+        stored = await self._backend.read(read.key, live=True)
+        version = read.object["metadata"]["resourceVersion"]
+        if stored is None or stored["metadata"]["resourceVersion"] != version:
+            raise _StaleRead(errors.Conflict(self.resource.group_resource, read.key.name))
 
     def _prepare_update(self, new: Object, read: _Read) -> tuple[Object, bool]:
         """Defaults and validates a changed object in place, and returns what admission judges, and whether it equals
@@ -243,7 +264,9 @@ class Store(
             if mismatch := precondition_mismatch(options.preconditions, current):
                 conflict = errors.Conflict(self.resource.group_kind, key.name, mismatch)
                 raise conflict if live else _StaleRead(conflict)
-            async with validate(None, current):
+            async with AsyncExitStack() as admitted:
+                async with self._judging(self._read(key, current, live)):
+                    await admitted.enter_async_context(validate(None, current))
                 try:
                     return await self._backend.delete(key, current, options, context=context)
                 except errors.Conflict as conflict:
@@ -296,6 +319,9 @@ class Store(
             found = await self._backend.read(key, live=True)
         return found
 
+    def _read(self, key: Key, found: Object, live: bool) -> _Read:
+        return _Read(key, found, live or self._backend.is_only_writer)
+
     def _warn(self, context: RequestContext, obj: Object) -> None:
         for text in self._strategy.warnings(obj):
             context.warn(text)
@@ -306,6 +332,8 @@ class Store(
 
 @dataclass(frozen=True, slots=True)
 class _Read:
+    """`live` is False for an object of a cache that may lag behind the storage."""
+
     key: Key
     object: Object
     live: bool

@@ -75,6 +75,10 @@ class ProjectionBackend:
     def before_read(self, context: RequestContext) -> None:
         self._check(context)
 
+    @property
+    def is_only_writer(self) -> bool:
+        return False
+
     async def read(self, key: Key, *, live: bool) -> Object | None:
         if not live:
             # an empty cache that is not filled says nothing, and the caller then reads from the cluster

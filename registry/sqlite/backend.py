@@ -71,6 +71,10 @@ class SqliteBackend:
     def cache(self) -> WatchCache:
         return self._cache
 
+    @property
+    def is_only_writer(self) -> bool:
+        return True
+
     async def load(self) -> None:
         """Fills the cache from the database and follows its changes. Called once."""
         self._pending = []

@@ -72,6 +72,10 @@ class ClaimingBackend:
     def cache(self) -> WatchCache:
         return self._backend.cache
 
+    @property
+    def is_only_writer(self) -> bool:
+        return self._backend.is_only_writer
+
     def before_read(self, context: RequestContext) -> None:
         self._backend.before_read(context)
 

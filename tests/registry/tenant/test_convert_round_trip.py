@@ -26,7 +26,11 @@ _MAP = st.dictionaries(_LEGAL_KEY, st.text(max_size=8), min_size=1, max_size=5)
 _USER_FINALIZER = _LEGAL_KEY.filter(lambda key: key not in names.HIDDEN_FINALIZERS)
 _FINALIZERS = st.lists(_USER_FINALIZER, min_size=1, max_size=3, unique=True)
 _JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False) | st.text(max_size=5),
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 5)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )

@@ -14,7 +14,7 @@ from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from apiserver.request.context import RequestContext
 from apiserver.request.options import DeleteOptions, ListOptions
-from apiserver.storage import watch_cache
+from apiserver.storage import progress
 from registry import names
 from registry.cluster.interface import ClusterUnreachable, NotServed
 from registry.generic.store import Store
@@ -194,8 +194,8 @@ async def test_before_anything_is_read_lists_and_writes_name_what_to_install(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The message of the 429 is kube-apiserver's own; the warning says what it waits for."""
-    monkeypatch.setattr(watch_cache, "_READY_SECONDS", 0.01)
-    world.cache.ready = False
+    monkeypatch.setattr(progress, "_READY_SECONDS", 0.01)
+    world.cache.progress.ready = False
     world.feed.set_cluster_error(NotServed())
     store = Store(backend=world.backend, strategy=TenantStrategy())
 
@@ -280,7 +280,7 @@ async def test_during_an_outage_reads_have_a_warning_and_writes_fail(world: Worl
 async def test_the_warning_says_why_the_cluster_is_not_read(world: World, error: StatusError, why: str) -> None:
     world.feed.set_cluster_error(error)
     for ready, suffix in ((True, ": the response may be out of date"), (False, "")):
-        world.cache.ready = ready
+        world.cache.progress.ready = ready
         context = make_context(user=ALICE)
         world.backend.before_read(context)
         assert context.warnings == [why + suffix]
