@@ -14,7 +14,7 @@ from apiserver.request.context import User
 from apiserver.storage.visibility import EVERYTHING, Visibility, VisibilityChange, VisibleObjects
 from registry.rbac.role_index import Subject, subjects_of
 from registry.visibility.past_visibility import PastVisibility, with_namespace
-from registry.visibility.rbac_history import RbacHistory
+from registry.visibility.rbac_history import Affected, RbacHistory
 from registry.visibility.visible_objects import (
     VisibilityCriterion,
     visible_in_namespace,
@@ -96,8 +96,9 @@ class RbacVisibility:
         except TimeoutError:
             raise ServiceUnavailable("roles and bindings are still being read", retry_after=1) from None
 
-    def _on_change(self, subjects: frozenset[Subject], rv: int, namespace: str | None) -> None:
-        for visibility in {visibility for subject in subjects for visibility in self._by_subject.get(subject, ())}:
+    def _on_change(self, affected: Affected, rv: int, namespace: str | None) -> None:
+        known = {subject for subjects in affected for subject in subjects if subject in self._by_subject}
+        for visibility in {visibility for subject in known for visibility in self._by_subject.get(subject, ())}:
             visibility.refresh(rv, namespace)
 
     def _forget(self, identity: Identity) -> None:

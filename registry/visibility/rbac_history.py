@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from registry.rbac.role_index import (
@@ -19,19 +20,28 @@ from registry.rbac.role_index import (
 )
 
 _MAX_CHANGES = 10_000
+_MAX_BYTES = 16 * 1024 * 1024
+"""Of the subjects and rules of all changes: whoever may write RoleBindings in one namespace may write large ones. Usual
+changes have half a kilobyte."""
+_STRING_BYTES = 64
+"""Of a string besides its characters, and of its place in a tuple."""
 
-RbacListener = Callable[[frozenset[Subject], int, str | None], None]
+Affected = Sequence[Sequence[Subject]]
+"""Subjects, with repetitions: those of each binding. To unite them would take a second for a role of large bindings."""
+
+RbacListener = Callable[[Affected, int, str | None], None]
 """Called with the subjects that a change affects, its resourceVersion, and the namespace that it is limited to, or
 None."""
 
 
 class _Change(NamedTuple):
-    """A change: its time and version, the affected subjects, and the binding or the rules of the role before it, None
-    if there were none."""
+    """A change: its time and version, the affected subjects, about how many bytes it refers to, and the binding or the
+    rules of the role before it, None if there were none."""
 
     time: float
     rv: int
-    subjects: frozenset[Subject]
+    affected: Affected
+    size: int
     binding: BindingKey | None
     role: RoleKey | None
     before: RbacBinding | Sequence[RbacRule] | None
@@ -55,7 +65,13 @@ class RbacHistory:
     for the first time: at `first_rv`, and at `started_at` of the clock. Earlier states are unknown, and so are those
     before `oldest_rv` once many changes have followed."""
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic, max_changes: int = _MAX_CHANGES) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        max_changes: int = _MAX_CHANGES,
+        max_bytes: int = _MAX_BYTES,
+    ) -> None:
         self.index = RoleIndex()
         self.rv = 0
         self.first_rv = 0
@@ -63,7 +79,9 @@ class RbacHistory:
         self.started_at = float("inf")
         self._clock = clock
         self._max_changes = max_changes
+        self._max_bytes = max_bytes
         self._changes: deque[_Change] = deque()
+        self._bytes = 0
         self._recording = False
         self._dropped_until = float("-inf")
         self._listeners: list[RbacListener] = []
@@ -95,13 +113,13 @@ class RbacHistory:
         if before != binding:
             self.index.put_binding(binding)
             former = before.subjects if before is not None else ()
-            self._record_change(rv, {*binding.subjects, *former}, binding=binding.key, before=before)
+            self._record_change(rv, (binding.subjects, former), binding=binding.key, before=before)
 
     def drop_binding(self, key: BindingKey, rv: int) -> None:
         before = self.index.binding(key)
         if before is not None:
             self.index.drop_binding(key)
-            self._record_change(rv, before.subjects, binding=key, before=before)
+            self._record_change(rv, (before.subjects,), binding=key, before=before)
 
     def undo_until(self, start: float, subjects: frozenset[Subject]) -> Iterator[Undone] | None:
         """The changes that affect one of `subjects`, the latest first, back to a time of the clock. Each step changes
@@ -114,16 +132,16 @@ class RbacHistory:
             if change.time < start:
                 return
             past.undo(change)
-            if not change.subjects.isdisjoint(subjects):
+            if not all(map(subjects.isdisjoint, change.affected)):
                 yield Undone(change.time, change.namespace, past)
 
-    def _subjects_of_role(self, role: RoleKey) -> set[Subject]:
-        return {subject for binding in self.index.bindings_of_role(role) for subject in binding.subjects}
+    def _subjects_of_role(self, role: RoleKey) -> Affected:
+        return tuple(binding.subjects for binding in self.index.bindings_of_role(role))
 
     def _record_change(
         self,
         rv: int,
-        subjects: Iterable[Subject],
+        affected: Affected,
         *,
         binding: BindingKey | None = None,
         role: RoleKey | None = None,
@@ -132,15 +150,23 @@ class RbacHistory:
         self.rv = max(self.rv, rv)
         if not self._recording:
             return
-        affected = frozenset(subjects)
-        change = _Change(self._clock(), rv, affected, binding, role, before)
+        change = _Change(self._clock(), rv, affected, _size_of(affected, before), binding, role, before)
         self._changes.append(change)
-        if len(self._changes) > self._max_changes:
+        self._bytes += change.size
+        while len(self._changes) > self._max_changes or self._bytes > self._max_bytes:
             dropped = self._changes.popleft()
+            self._bytes -= dropped.size
             self._dropped_until = dropped.time
             self.oldest_rv = max(self.oldest_rv, dropped.rv)
         for listener in self._listeners:
             listener(affected, rv, change.namespace)
+
+
+def _size_of(affected: Affected, before: RbacBinding | Sequence[RbacRule] | None) -> int:
+    """The subjects of `before`, if it is a binding, are among the affected ones."""
+    rules = () if before is None or isinstance(before, RbacBinding) else before
+    strings = (each for rule in rules for each in (rule.verbs, rule.groups, rule.resources, rule.names, rule.paths))
+    return sum(_STRING_BYTES * len(each) + sum(map(len, each)) for each in chain(affected, strings))
 
 
 class PastRoleIndex:

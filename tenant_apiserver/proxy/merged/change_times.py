@@ -7,8 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from registry.rbac.role_index import Subject
-from registry.visibility.rbac_history import RbacHistory
+from registry.visibility.rbac_history import Affected, RbacHistory
 
 _CHANGES: Final = 10_000
 
@@ -35,6 +34,6 @@ class ChangeTimes:
             found = at
         return found if len(self._changes) < self._max_changes else float("-inf")
 
-    def _on_change(self, subjects: frozenset[Subject], rv: int, namespace: str | None) -> None:
+    def _on_change(self, affected: Affected, rv: int, namespace: str | None) -> None:
         largest = self._changes[-1][0] if self._changes else 0
         self._changes.append((max(rv, largest), self._clock()))

@@ -104,3 +104,36 @@ async def test_visibility_is_current_after_every_change(clock: Clock) -> None:
             assert notified[number] == ([now] if now != seen[number] else [])
             seen[number] = now
             notified[number].clear()
+
+
+def large_binding(name: str, subjects: int, *, role: str = "r") -> rbac.RbacBinding:
+    users = tuple(rbac.make_subject("User", f"{name}-{number}") for number in range(subjects))
+    return rbac.RbacBinding(rbac.make_binding_key("ns", name), rbac.make_role_key("ns", role), users)
+
+
+def test_large_changes_are_forgotten_sooner(clock: Clock) -> None:
+    """Whoever may write RoleBindings in one namespace may write some of ten thousand subjects."""
+    history = RbacHistory(clock=clock, max_bytes=100_000)
+    history.start_recording(1)
+    for rv in range(2, 12):
+        clock.now += 1
+        history.put_binding(large_binding(f"b{rv}", 300), rv)
+    # each has about 22 kB
+    assert history.oldest_rv == 7
+    assert history.undo_until(clock.now - 3.5, frozenset(SUBJECTS)) is not None
+    assert history.undo_until(clock.now - 5, frozenset(SUBJECTS)) is None
+
+
+def test_a_change_that_is_too_large_is_told_and_forgotten(clock: Clock) -> None:
+    history, told = RbacHistory(clock=clock, max_bytes=10_000), list[int]()
+    history.start_recording(1)
+    history.subscribe(lambda affected, rv, namespace: told.append(sum(map(len, affected))))
+    for rv in (2, 3):
+        clock.now += 1
+        history.put_binding(large_binding(f"b{rv}", 300), rv)
+    clock.now += 1
+    history.put_role(rbac.make_role_key("ns", "r"), (), 4)
+    assert told == [300, 300, 600]
+    assert history.oldest_rv == 4
+    assert history.undo_until(clock.now, frozenset(SUBJECTS)) is None
+    assert history.undo_until(clock.now + 1, frozenset(SUBJECTS)) is not None
