@@ -14,17 +14,16 @@ from apiserver.encoding.encoded_object import CachedObject, at_version, encode
 from apiserver.meta import errors
 from apiserver.meta.resource import Key, Resource
 from apiserver.request.options import EXACT, ListOptions, WatchOptions
-from apiserver.storage import event_history, pagination
+from apiserver.storage import pagination
 from apiserver.storage.event_history import CacheEvent, EventHistory, EventType, HistoryLimits, VisibilityEvent
 from apiserver.storage.label_index import LabelIndex, LabelIndexLimits
 from apiserver.storage.pagination import LATEST, CacheState, ContinueToken, Page, Snapshots
-from apiserver.storage.pending_writes import PendingWrites
+from apiserver.storage.progress import Progress
 from apiserver.storage.relist_events import relist_events
 from apiserver.storage.selection_predicate import KeyRange, SelectionPredicate
 from apiserver.storage.sorted_objects import SortedObjects
 from apiserver.storage.visibility import EVERYTHING, Visibility, VisibilityChange, VisibleObjects
 from apiserver.storage.visibility_events import visibility_events
-from apiserver.storage.wait_until import WaitUntil
 from apiserver.storage.watcher import CacheWatcher, WatchStart
 from apiserver.storage.watcher_index import WatcherIndex
 
@@ -34,8 +33,6 @@ EventListener = Callable[[CacheEvent], None]
 
 _DEFAULT_HISTORY = HistoryLimits()
 _DEFAULT_LABEL_INDEX = LabelIndexLimits()
-_READY_SECONDS = 2.0
-_CATCH_UP_SECONDS = 3.0
 
 
 class WatchCache:
@@ -50,7 +47,6 @@ class WatchCache:
     ) -> None:
         """`bookmark_interval` is in seconds; a random delay of up to a quarter of it is added."""
         self.resource = resource
-        self.ready = False
         self.rv = 0
         self._clock = clock
         self._limits = history
@@ -59,8 +55,7 @@ class WatchCache:
         self._label_index = LabelIndex(limits=label_index, clock=clock)
         self._history = EventHistory(history, 0)
         self._snapshots = Snapshots(clock)
-        self._pending_writes = PendingWrites(clock)
-        self._changes = WaitUntil()
+        self.progress = Progress(self._objects.by_key, clock)
         self._watcher_index = WatcherIndex()
         self._visibility_subscriptions: dict[CacheWatcher, Callable[[], None]] = {}
         self._listeners: list[EventListener] = []
@@ -90,9 +85,8 @@ class WatchCache:
         if continues and rv > self.rv:
             self._history.advance(rv, self._clock())
         self.rv = rv
-        self.ready = True
-        self._pending_writes.version_observed(rv)
-        self._changes.notify()
+        self.progress.ready = True
+        self.progress.reached(rv)
 
     def apply(self, type_: EventType, obj: CachedObject) -> None:
         """Apply one change. The `obj` of a deletion has the last content and the resourceVersion of the deletion. A
@@ -117,8 +111,7 @@ class WatchCache:
         if rv > self.rv:
             self.rv = rv
             self._history.advance(rv, self._clock())
-        self._pending_writes.version_observed(self.rv)
-        self._changes.notify()
+        self.progress.reached(self.rv)
 
     def subscribe(self, callback: EventListener) -> Callable[[], None]:
         """Call `callback` synchronously with every change from now on. Returns a function that ends the
@@ -128,23 +121,30 @@ class WatchCache:
 
     def expect_version(self, key: Key, rv: int) -> None:
         """Let reads of the object, and all lists, wait for `rv`, so that this process reads its own writes."""
-        self._pending_writes.expect_version(key, rv)
+        self.progress.pending_writes.expect_version(key, rv)
 
     def expect_deletion(self, key: Key, uid: str) -> None:
         """Let reads of the object, and all lists, wait for its deletion, whose resourceVersion is unknown."""
-        self._pending_writes.expect_deletion(key, uid)
+        self.progress.pending_writes.expect_deletion(key, uid)
 
     def close(self) -> None:
-        """End all watches cleanly."""
+        """End all watches cleanly. From now on the cache is not ready: nobody feeds it any more."""
+        self.progress.ended = True
         for watch in self._watcher_index:
             watch.end()
 
     def expire(self) -> None:
-        """End all watches with 410: the kind is no longer served, or no longer like this."""
+        """As `close`, but end watches with 410: the kind is no longer served, or no longer like this."""
+        self.progress.ended = True
         for watch in self._watcher_index:
             watch.fail(errors.Expired(f"too old resource version: {self.rv} ({self.rv + 1})"))
 
     # Called by readers.
+
+    @property
+    def ready(self) -> bool:
+        """True once the cache has a complete list."""
+        return self.progress.ready
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -166,41 +166,23 @@ class WatchCache:
 
     async def wait_for_own_writes(self) -> None:
         """Wait until the cache has the writes of this process. TooLargeResourceVersion after 3 seconds (WIRE-D63)."""
-        await self.wait_for(0)
-
-    async def wait_for(self, rv: int) -> None:
-        """As `wait_for_own_writes`, and until the cache has `rv`."""
-
-        def is_current() -> bool:
-            return self.rv >= rv and self._pending_writes.all_observed(self.rv, self._objects.by_key)
-
-        if not is_current():
-            await self._catch_up(rv, is_current)
-
-    async def _catch_up(self, rv: int, is_current: Callable[[], bool]) -> None:
-        if not await self._changes.wait(is_current, _CATCH_UP_SECONDS):
-            raise errors.TooLargeResourceVersion(max(rv, self._pending_writes.rv, self.rv + 1), self.rv)
+        await self.progress.wait_for(0)
 
     async def reaches(self, rv: int, seconds: float) -> bool:
-        """Wait until the cache has `rv`, at most `seconds`. Returns whether it has."""
-        return self.rv >= rv or await self._changes.wait(lambda: self.rv >= rv, seconds)
+        """Wait until the cache is complete up to `rv`, at most `seconds`. Returns whether it is."""
+        return await self.progress.reaches(rv, seconds)
 
     async def get(self, key: Key, *, at_least: int = 0) -> CachedObject | None:
         """The object, not older than `at_least`, with this process's writes to it, though not to others. Like `list`
         and `watch`, raises TooManyRequests until the cache is ready, and TooLargeResourceVersion."""
-        await self._wait_until_ready()
-
-        def is_current() -> bool:
-            return self.rv >= at_least and self._pending_writes.observed(key, self.rv, self._objects.by_key)
-
-        if not is_current():
-            await self._catch_up(at_least, is_current)
+        await self.progress.wait_until_ready()
+        await self.progress.wait_for_object(key, at_least)
         return self._objects.by_key.get(key)
 
     async def list(self, namespace: str, options: ListOptions, *, visible: VisibleObjects = EVERYTHING) -> Page:
         """A list or one page of it (WIRE-D59 to WIRE-D62), restricted to the `visible` objects. Raises Expired, and
         BadRequest for an invalid continue token."""
-        await self._wait_until_ready()
+        await self.progress.wait_until_ready()
         selection = SelectionPredicate(namespace, options.label_selector, options.field_selector)
         keys = selection.range(self.resource)
         if options.continue_token:
@@ -209,7 +191,7 @@ class WatchCache:
             keys = max(keys[0], token.start), keys[1]
             return self._page(state, keys, selection, options.limit, visible)
         rv = options.resource_version or 0
-        await self.wait_for(rv)
+        await self.progress.wait_for(rv)
         # resourceVersion "0" allows any state, and as in kube-apiserver the limit is then ignored
         limit = options.limit if options.resource_version != 0 else 0
         if options.resource_version_match == EXACT or (rv and options.limit and not options.resource_version_match):
@@ -226,14 +208,14 @@ class WatchCache:
         self, namespace: str, options: WatchOptions, *, visibility: Visibility | None = None
     ) -> CacheWatcher:
         """Open a watch (WIRE-F8 to WIRE-F14), restricted to the objects that `visibility` allows. Raises Expired."""
-        await self._wait_until_ready()
+        await self.progress.wait_until_ready()
         selection = SelectionPredicate(namespace, options.label_selector, options.field_selector)
         rv = options.resource_version or 0
         initial = options.send_initial_events or (options.send_initial_events is None and not rv)
         if initial:
-            await self.wait_for(rv)
-        visible = visibility.visible if visibility is not None else EVERYTHING
-        if initial:
+            await self.progress.wait_for(rv)
+            self.progress.require_ready()
+            visible = visibility.visible if visibility is not None else EVERYTHING
             start = self._start_with_state(selection, options, visible)
         else:
             start = self._start_after(selection, rv, visibility)
@@ -260,10 +242,6 @@ class WatchCache:
         self._watcher_index.discard(watch)
         if end := self._visibility_subscriptions.pop(watch, None):
             end()
-
-    async def _wait_until_ready(self) -> None:
-        if not self.ready and not await self._changes.wait(lambda: self.ready, _READY_SECONDS):
-            raise errors.TooManyRequests("storage is (re)initializing", retry_after=1)
 
     def _start_with_state(
         self, selection: SelectionPredicate, options: WatchOptions, visible: VisibleObjects
@@ -293,15 +271,9 @@ class WatchCache:
     def _visibility_events(
         self, selection: SelectionPredicate, change: VisibilityChange, missed: Sequence[CacheEvent] = ()
     ) -> Sequence[VisibilityEvent]:
-        """The events of a changed visibility, for a client that has not received the `missed` events, or a few: it may
-        resume at the older version of an object that became visible."""
+        """The events of a changed visibility, for a client that has not received the `missed` events, or a few."""
         objects = self._select(self._state(), selection.range(self.resource), selection, change.affected)
-        hidden = [event for event in missed if change.lost(self.resource, event.object.key)]
-        before = event_history.states_before(hidden)
-        matched = {event.object.key for event in hidden if selection.concerns(event)}
-        received = [obj for obj in objects if obj.key not in before]
-        received += [obj for key, obj in before.items() if obj is not None and key in matched]
-        return visibility_events(self.resource, objects, received, change, cache_rv=self.rv)
+        return visibility_events(self.resource, selection, objects, missed, change, cache_rv=self.rv)
 
     def _state(self) -> CacheState:
         """The present state, until the next change."""
@@ -309,9 +281,9 @@ class WatchCache:
 
     async def _state_for_token(self, token: ContinueToken) -> CacheState:
         if token.rv == LATEST:
-            await self.wait_for(0)
+            await self.progress.wait_for(0)
             return self._state()
-        await self.wait_for(token.rv)
+        await self.progress.wait_for(token.rv)
         state = self._state_at(token.rv)
         if state is None:
             raise pagination.expired(token)
@@ -363,9 +335,8 @@ class WatchCache:
         """The first of several pages. The state is kept for the others."""
         self._snapshots.keep(state)
         self._objects.share()
-        page_items = items[:limit]
-        token = pagination.encode_token(ContinueToken(state.rv, pagination.next_key(page_items[-1].key)))
-        return Page(page_items, state.rv, token, remaining)
+        token = pagination.encode_token(ContinueToken(state.rv, pagination.next_key(items[limit - 1].key)))
+        return Page(items[:limit], state.rv, token, remaining)
 
     def _commit(self, event: CacheEvent, *, publish: bool = True) -> None:
         """Apply `event` to the current state; with `publish`, also add it to the history and send it to watches."""
@@ -387,13 +358,13 @@ class WatchCache:
             replaced.drop_gzip_blocks()
         if event.type == "DELETED":
             self._objects.remove(key)
-            self._pending_writes.deletion_observed(key, event.object.uid)
+            self.progress.pending_writes.deletion_observed(key, event.object.uid)
         else:
             self._objects.put(event.object)
 
     def _reset(self, rv: int) -> None:
         # until the new list is applied completely, the content belongs to no resourceVersion
-        self.ready = False
+        self.progress.ready = False
         self._history = EventHistory(self._limits, rv)
         self._snapshots.clear()
         for watch in self._watcher_index:

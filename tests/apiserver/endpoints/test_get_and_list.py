@@ -14,7 +14,7 @@ from apiserver.encoding.transforms import list_view_of
 from apiserver.endpoints.responsewriters import LargeResponse, json_response, list_response
 from apiserver.request.context import RequestContext
 from apiserver.request.request_info import Query, parse_request_info
-from apiserver.storage import watch_cache
+from apiserver.storage import progress
 from apiserver.storage.pagination import Page
 from apiserver.storage.watch_cache import WatchCache
 from tests.apiserver.endpoints.request_contexts import make_context
@@ -118,7 +118,7 @@ async def test_an_error_can_be_yaml_but_never_a_table(server: Server) -> None:
 
 
 async def test_a_retriable_error_has_a_retry_after(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch_cache, "_CATCH_UP_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "_CATCH_UP_SECONDS", 0.01)
     response = await server.ask("/namespaces/a/things/x?resourceVersion=99")
     assert (response.status, response.headers["Retry-After"]) == (504, "1")
 

@@ -11,7 +11,7 @@ from aiohttp import ClientError, ClientResponse, web
 
 from apiserver.endpoints.handlers import watch as watch_handler
 from apiserver.endpoints.handlers.watch import watch
-from apiserver.storage import watch_cache
+from apiserver.storage import progress
 from apiserver.storage.watch_cache import HistoryLimits, WatchCache
 from tests.apiserver.endpoints.request_contexts import make_context
 from tests.apiserver.endpoints.things_server import BASE, PARTIAL, TABLE, THINGS, Server, Things, cached, thing
@@ -121,7 +121,7 @@ async def test_an_expired_start_is_an_error_in_the_stream(server: Server) -> Non
 async def test_a_streaming_list_at_a_future_version_is_an_error_in_the_stream(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch_cache, "_CATCH_UP_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "_CATCH_UP_SECONDS", 0.01)
     query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=99"
     response = await server.ask(f"/things?{query}")
     ((kind, status),) = await frames(response, 1)

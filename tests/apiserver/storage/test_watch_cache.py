@@ -14,7 +14,7 @@ from apiserver.meta import errors
 from apiserver.meta.resource import Key, Resource
 from apiserver.meta.selectors import parse_field_selector, parse_label_selector
 from apiserver.request.options import ListOptions
-from apiserver.storage import watch_cache
+from apiserver.storage import progress
 from apiserver.storage.pagination import Page
 from apiserver.storage.watch_cache import CachedObject, CacheEvent, EventType, HistoryLimits, WatchCache, encode
 
@@ -46,8 +46,8 @@ def versions_of(objects: Sequence[CachedObject]) -> list[str]:
 
 @pytest.fixture
 def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch_cache, "_READY_SECONDS", 0.01)
-    monkeypatch.setattr(watch_cache, "_CATCH_UP_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "_READY_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "_CATCH_UP_SECONDS", 0.01)
 
 
 # The writer's side.

@@ -13,7 +13,7 @@ from apiserver.meta import errors
 from apiserver.meta.resource import Key, Resource
 from apiserver.meta.selectors import parse_field_selector, parse_label_selector
 from apiserver.request.options import WatchOptions
-from apiserver.storage import watch_cache, watcher
+from apiserver.storage import progress, watcher
 from apiserver.storage.event_history import VisibilityEvent
 from apiserver.storage.watch_cache import CachedObject, CacheEvent, CacheWatcher, HistoryLimits, WatchCache, encode
 from apiserver.storage.watcher import Bookmark, Failure, WatchItem
@@ -138,7 +138,7 @@ async def test_a_watch_from_a_future_version_receives_only_later_events() -> Non
 
 
 async def test_a_streaming_list_at_a_future_version_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch_cache, "_CATCH_UP_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "_CATCH_UP_SECONDS", 0.01)
     with pytest.raises(errors.TooLargeResourceVersion):
         await make_cache().watch("", WatchOptions(resource_version=11, send_initial_events=True))
 

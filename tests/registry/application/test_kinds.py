@@ -3,19 +3,22 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import pytest
 
 from apiserver.meta import errors
 from apiserver.meta.resource import Key, Object
-from apiserver.request.options import WatchOptions
+from apiserver.request.options import ListOptions, WatchOptions
+from apiserver.storage.event_history import CacheEvent
 from apiserver.storage.watcher import Failure
 from registry.application.kinds import ServedApplication
 from tests.registry.application.applications import (
     KEY,
     NAMESPACE,
+    SCHEMA,
     ApplicationWorld,
     application,
     definition_object,
@@ -294,3 +297,49 @@ async def test_releases_that_no_kind_serves_are_counted_with_the_reason() -> Non
     assert [each.releases for each in world.router.unserved()] == [1]
     await world.follow(REDIS, ETCD)
     assert list(world.router.unserved()) == []
+
+
+async def test_a_watch_that_starts_again_amid_an_upgrade_gets_the_events_after_it() -> None:
+    """The kinds of an upgrade are served anew one after the other, and installed together. Until then, the first ones
+    are not ready: a list or a watch of the former cache would never hear of anything."""
+    world = ApplicationWorld()
+    await world.start(REDIS, ETCD)
+    for number in range(400):
+        world.cluster.put(release_of(f"e{number}", {}))
+    world.deliver()
+    installed = dict(world.kinds.served)
+    world.kinds.on_change = lambda: installed.update(world.kinds.served)
+    received, arrived, refused = set[str](), asyncio.Event(), list[int]()
+
+    def receive(names: Iterable[str]) -> None:
+        received.update(names)
+        if "b" in received:
+            arrived.set()
+
+    async def informer() -> None:
+        while True:
+            store = installed["etcd"].store
+            try:
+                page = await store.list(request("list"), NAMESPACE, ListOptions())
+                receive(each.key.name for each in page.items)
+                version = WatchOptions(resource_version=page.resource_version)
+                async with aclosing(await store.watch(request("watch"), NAMESPACE, version)) as watch:
+                    async for batch in watch:
+                        receive(each.object.key.name for each in batch if isinstance(each, CacheEvent))
+            except errors.TooManyRequests as error:
+                refused.append(error.code)
+                await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(informer())
+        await asyncio.sleep(0)
+        schema: Any = copy.deepcopy(SCHEMA)
+        schema["properties"]["extra"] = {"type": "string"}
+        changed = {"openAPISchema": json.dumps(schema)}
+        etcd = definition_object("etcd", kind="Etcd", plural="etcds", prefix="", **changed)
+        await world.follow(definition_object(**changed), etcd)
+        world.cluster.put(release_of("b", {}, of=etcd))
+        world.deliver()
+        await asyncio.wait_for(arrived.wait(), 5)
+        task.cancel()
+    assert refused
