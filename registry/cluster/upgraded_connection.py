@@ -17,9 +17,12 @@ from typing import Any, Final, cast
 from multidict import CIMultiDict
 
 _SECONDS: Final = 60.0
-_MAX_HEAD: Final = 256 * 1024
+_MAX_HEAD: Final = 64 * 1024
 # of a refusal, which is a Status or a page of an application behind services/proxy
-_MAX_BODY: Final = 1024 * 1024
+_MAX_BODY: Final = 192 * 1024
+ANSWER_BYTES: Final = _MAX_HEAD + _MAX_BODY
+"""The memory that an answer takes at most until it is complete."""
+_WRITE_BUFFER: Final = 64 * 1024
 _SWITCHED: Final = 101
 # such as 103 Early Hints: the answer follows
 _INTERIM: Final = re.compile(rb"HTTP/1\.[01] 1(?!01)\d\d\b")
@@ -48,13 +51,13 @@ class UpgradeProtocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        if transport.get_extra_info("ssl_object") is not None:
-            read_nothing_ahead(transport)
+        self._transport.set_write_buffer_limits(_WRITE_BUFFER)
+        read_nothing_ahead(self._transport)
 
     def data_received(self, data: bytes) -> None:
         self._received += data
         self._arrived.set()
-        if len(self._received) > _MAX_HEAD + _MAX_BODY and self._transport is not None:
+        if len(self._received) > ANSWER_BYTES and self._transport is not None:
             self._transport.pause_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -89,7 +92,7 @@ class UpgradeProtocol(asyncio.Protocol):
             rest = bytes(self._received[end + 4 :])
             return UpgradeAnswer(head.status, head.reason, headers, rest, self._transport)
         while not self._is_complete(end + 4, headers):
-            if len(self._received) > _MAX_HEAD + _MAX_BODY:
+            if len(self._received) > ANSWER_BYTES:
                 raise OSError("the refusal of an upgrade is too large")
             await self._more()
         with suppress(http.client.IncompleteRead):
@@ -118,12 +121,13 @@ class UpgradeProtocol(asyncio.Protocol):
 
 
 def read_nothing_ahead(transport: Any) -> None:
-    """Leaves what arrives while reading is paused in the socket. `transport` is one of TLS.
+    """Leaves what arrives while reading is paused in the socket.
 
-    uvloop reads 256 KiB ahead, and discards them if the connection ends before reading goes on: a client that reads
-    slowly would miss the end of what a command has written.
+    TLS of uvloop reads 256 KiB ahead, and discards them if the connection ends before reading goes on: a client that
+    reads slowly would miss the end of what a command has written.
     """
-    transport.set_read_buffer_limits(high=1, low=0)
+    if transport.get_extra_info("ssl_object") is not None:
+        transport.set_read_buffer_limits(high=1, low=0)
 
 
 class _Received:

@@ -21,13 +21,14 @@ from registry.cluster.client import HttpClusterClient, Refresh
 from registry.cluster.connection import RequestObserver
 from registry.cluster.interface import ClusterUnreachable
 from registry.cluster.kubernetes_asyncio_shim import Configuration
-from registry.cluster.upgraded_connection import UpgradeAnswer, UpgradeProtocol
+from registry.cluster.upgraded_connection import UpgradeAnswer, UpgradeProtocol, read_nothing_ahead
 
 _TIMEOUT: Final = ClientTimeout(total=None, sock_connect=10.0)
 _CONNECT_SECONDS: Final = 10.0
 # less than the idle time of a kube-apiserver, so that a request is not sent on a connection that is being closed
 _IDLE_SECONDS: Final = 30.0
-_READ_BUFFER: Final = 64 * 1024
+# of a connection whose response is not read on; twice as much waits at most
+_READ_BUFFER: Final = 32 * 1024
 # of a response: warnings can be long, and there can be many
 _MAX_HEAD: Final = 256 * 1024
 _OWN_HEADERS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
@@ -94,6 +95,8 @@ class UpstreamClient(HttpClusterClient):
             self._observe(method, self._authority, None)
             raise ClusterUnreachable from e
         self._observe(method, self._authority, response.status)
+        if response.connection is not None and (transport := response.connection.transport) is not None:
+            read_nothing_ahead(transport)
         async with response:
             yield response
 

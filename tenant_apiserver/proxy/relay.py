@@ -14,13 +14,17 @@ from tenant_apiserver.proxy.watch_boundary import WatchBoundary
 
 SMALL: Final = 64 * 1024
 """The size in bytes up to which a response is sent in one piece."""
+_PIECE_BYTES: Final = 32 * 1024
+UNREAD_BYTES: Final = 384 * 1024
+"""What one response occupies, from above, whose client does not read: in the connections on both sides of the proxy."""
 
 
 async def relay(
     context: RequestContext, received: ClientResponse, *, shutdown: asyncio.Event, begun: bytes = b""
 ) -> web.StreamResponse:
     """Sends the response while it arrives, after what has been read, `begun`; a watch ends with its events when
-    `shutdown` is set. Raises ConnectionResetError if it breaks off."""
+    `shutdown` is set. Raises ConnectionResetError if it breaks off, and TooManyRequests, which ends the connection, if
+    its client does not read while many others of the user do not."""
     headers = answer_headers(received.headers)
     context.audit_id = headers.pop("Audit-ID", context.audit_id)
     length = received.content_length
@@ -33,13 +37,14 @@ async def relay(
         if length is None and context.http.version >= HttpVersion11 and context.http.method != "HEAD":
             response.enable_chunked_encoding()
         await response.prepare(context.http)
+        sender = _Sender(context, response)
         if begun:
-            await response.write(begun)
+            await sender.send(begun)
         if context.info.is_watch and not begun:
-            await _send_watch(response, received, shutdown)
+            await _send_watch(sender, received, shutdown)
         else:
-            async for chunk in received.content.iter_any():
-                await response.write(chunk)
+            async for piece in received.content.iter_chunked(_PIECE_BYTES):
+                await sender.send(piece)
         await response.write_eof()
     except (ClientError, TimeoutError) as error:
         _break_off(context)
@@ -47,14 +52,35 @@ async def relay(
     return response
 
 
-async def _send_watch(response: web.StreamResponse, received: ClientResponse, shutdown: asyncio.Event) -> None:
+class _Sender:
+    """Sends the pieces of a response. While the client has not got what was sent before, the response counts as memory
+    of its user (ATTACK-19)."""
+
+    def __init__(self, context: RequestContext, response: web.StreamResponse) -> None:
+        self._context = context
+        self._response = response
+        self._counts = False
+
+    async def send(self, piece: bytes) -> None:
+        """Raises TooManyRequests."""
+        transport = self._context.http.transport
+        is_unread = transport is not None and transport.get_write_buffer_size() > 0
+        if is_unread and not self._counts:
+            self._context.reservation.add(UNREAD_BYTES)
+        elif self._counts and not is_unread:
+            self._context.reservation.subtract(UNREAD_BYTES)
+        self._counts = is_unread
+        await self._response.write(piece)
+
+
+async def _send_watch(sender: _Sender, received: ClientResponse, shutdown: asyncio.Event) -> None:
     """An event that has begun before `shutdown` is sent to its end."""
     boundary = WatchBoundary(received.content_type)
 
     async def send() -> None:
-        async for piece in received.content.iter_any():
+        async for piece in received.content.iter_chunked(_PIECE_BYTES):
             boundary.feed(piece)
-            await response.write(piece)
+            await sender.send(piece)
             if shutdown.is_set() and boundary.reached:
                 return
 

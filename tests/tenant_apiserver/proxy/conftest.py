@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-import uvloop
 
+from apiserver.server.event_loop import EventLoop
 from tests.tenant_apiserver.proxy.proxied_upstream import RunningProxy, proxied_upstream
 
 
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     """The event loop of the command, which has a TLS of its own towards the cluster."""
-    return {"uvloop": uvloop.new_event_loop}
+    return {"uvloop": EventLoop}
 
 
 @pytest.fixture

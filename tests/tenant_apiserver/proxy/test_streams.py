@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import socket
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
 from aiohttp import ClientError
 
-from tests.tenant_apiserver.proxy.proxied_upstream import RunningProxy
+from registry.cluster.upgraded_connection import ANSWER_BYTES
+from tenant_apiserver.proxy import upgrade
+from tenant_apiserver.proxy.relay import UNREAD_BYTES
+from tests.tenant_apiserver.proxy.proxied_upstream import RunningProxy, user_certificate
 
 EXEC = "/api/v1/namespaces/a/pods/b/exec?command=sh"
 TOKEN = "base64url.bearer.authorization.k8s.io." + base64.urlsafe_b64encode(b"secret-token").decode().rstrip("=")
@@ -204,3 +209,82 @@ async def test_a_response_that_breaks_off_breaks_off_for_the_client(proxy: Runni
         go_on.set()
         with pytest.raises(ClientError):
             await response.content.read()
+
+
+async def _unread_connection(proxy: RunningProxy, *lines: str) -> asyncio.StreamWriter:
+    """A client with a small receive buffer that reads nothing."""
+    connected = socket.socket()
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connected.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(connected, ("127.0.0.1", proxy.port))
+    tls = proxy.tls()
+    reader, writer = await asyncio.open_connection(sock=connected, ssl=tls, server_hostname="127.0.0.1", limit=4096)
+    reader._transport.pause_reading()  # type: ignore[attr-defined]
+    writer.write("\r\n".join([*lines, "", ""]).encode())
+    return writer
+
+
+def unread_bytes(proxy: RunningProxy, user: str = "alice") -> int:
+    return proxy.process.bytes_in_flight._shares.of(user)
+
+
+async def _settled(value: Callable[[], int]) -> int:
+    """The value once it has stayed the same for a while."""
+    before = -1
+    while (now := value()) != before:
+        before = now
+        await asyncio.sleep(0.5)
+    return now
+
+
+ENDLESS = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 4000000\r\n\r\n" + b"x" * 4_000_000
+
+
+async def test_responses_that_are_not_read_count_as_memory_of_their_user(proxy: RunningProxy) -> None:
+    """And those of too many end, so that a user of no right cannot fill the memory with answers such as /openapi/v2."""
+    proxy.upstream.answer = ENDLESS
+    fits = 16 * 1024 * 1024 // UNREAD_BYTES
+    writers = [await _unread_connection(proxy, "GET /openapi/v2 HTTP/1.1", "Host: x") for _ in range(fits + 8)]
+    assert await _settled(lambda: unread_bytes(proxy)) == fits * UNREAD_BYTES
+    async with proxy.session(user_certificate("bob")) as session:
+        response = await session.get("/openapi/v2")
+        assert len(await response.read()) == 4_000_000
+    for writer in writers:
+        writer.transport.abort()
+    assert await _settled(lambda: unread_bytes(proxy)) == 0
+
+
+@pytest.mark.parametrize("reads_at_last", [True, False])
+async def test_upgraded_connections_that_are_not_read_count_until_they_are(
+    proxy: RunningProxy, monkeypatch: pytest.MonkeyPatch, reads_at_last: bool
+) -> None:
+    monkeypatch.setattr(upgrade, "_REST_SECONDS", 0.1)
+    reader, writer = await _upgraded(proxy, "POST", "SPDY/3.1", [])
+    assert unread_bytes(proxy) == 0
+    reader._transport.pause_reading()  # type: ignore[attr-defined]
+    with suppress(TimeoutError):
+        while True:
+            writer.write(PIECE)
+            async with asyncio.timeout(1):
+                await writer.drain()
+    assert unread_bytes(proxy) in (UNREAD_BYTES, 2 * UNREAD_BYTES)
+    if reads_at_last:
+        reader._transport.resume_reading()  # type: ignore[attr-defined]
+        with suppress(TimeoutError):
+            while True:
+                async with asyncio.timeout(1):
+                    await reader.read(65536)
+    else:
+        writer.transport.abort()
+    assert await _settled(lambda: unread_bytes(proxy)) == 0
+    writer.transport.abort()
+
+
+async def test_an_answer_to_an_upgrade_counts_until_it_is_complete(proxy: RunningProxy) -> None:
+    head = b"HTTP/1.1 404 Not Found\r\nContent-Length: 100000\r\n\r\n"
+    proxy.upstream.refusal = head + b"x" * 1000
+    lines = ("GET /api/v1/namespaces/a/pods/b/proxy/ HTTP/1.1", "Host: x", "Connection: Upgrade")
+    _, writer = await proxy.send(*lines, "Upgrade: websocket")
+    assert await _settled(lambda: unread_bytes(proxy)) == ANSWER_BYTES
+    writer.transport.abort()
+    assert await _settled(lambda: unread_bytes(proxy)) == 0
