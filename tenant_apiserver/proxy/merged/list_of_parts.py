@@ -20,6 +20,8 @@ from tenant_apiserver.proxy.merged.part import CollectionPart, selection_of
 
 T = TypeVar("T")
 _AT_ONCE: Final = 16
+# of the limit, when a page takes too much memory
+_SHRINKING: Final = 4
 _FORBIDDEN: Final = 403
 # of a server that no longer has, or never keeps, a version
 _NOT_EXACT: Final = frozenset({400, 410, 422})
@@ -60,6 +62,7 @@ class ListOfParts:
         self.version = token.version if token is not None else ""
         self._first: PackedList | None = None
         self._count = 0
+        self._limit = query.limit
         self._at_once = _AT_ONCE
         # by their ids: read, and not in the page so far
         self._untaken: dict[int, PackedList] = {}
@@ -89,10 +92,15 @@ class ListOfParts:
             try:
                 answers = await gather_or_raise([partial(self._ask, part, self._room) for part in wave])
             except TooManyRequests:
-                if not self._query.limit or len(wave) == 1:
-                    raise
-                # each part is asked for a whole page, of which there is room for one
                 self._release_untaken()
+                if not self._limit or (len(wave) == 1 and self._limit == 1):
+                    raise
+                # a page may have fewer objects than its limit
+                if len(wave) == 1 and self._count:
+                    return MergedToken(self.version, wave[0].name, "")
+                if len(wave) == 1:
+                    self._limit = max(self._limit // _SHRINKING, 1)
+                # each part was asked for a whole page, of which there is room for one
                 waiting.extendleft(reversed(wave))
                 self._at_once = 1
                 continue
@@ -111,13 +119,13 @@ class ListOfParts:
     @property
     def _room(self) -> int:
         """The objects that the page may still have, 0 without a limit."""
-        return max(self._query.limit - self._count, 0)
+        return max(self._limit - self._count, 0)
 
     async def _take(
         self, part: CollectionPart, answer: PackedList, following: Sequence[CollectionPart]
     ) -> MergedToken | None:
         """Adds the objects of a part. The token if the page is full."""
-        if self._query.limit and len(answer.items) > self._room:
+        if self._limit and len(answer.items) > self._room:
             # it was asked before others of its wave had filled the page
             self._requests.release(self._untaken.pop(id(answer)))
             again = await self._ask(part, self._room)
@@ -127,7 +135,7 @@ class ListOfParts:
         self._add(part, answer)
         if inner := answer.metadata.get("continue"):
             return MergedToken(self.version, part.name, inner)
-        is_full = self._query.limit and not self._room
+        is_full = self._limit and not self._room
         return MergedToken(self.version, following[0].name, "") if is_full and following else None
 
     def _add(self, part: CollectionPart, answer: PackedList) -> None:

@@ -6,6 +6,7 @@ that the client never got. And since then, the caller may have been granted or d
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -45,12 +46,24 @@ _Key = tuple[Client, str]
 class Position:
     """At `time` of the monotonic clock, or later, the client has everything up to `version`. `sent_objects` are those
     that it has, None if they are not known. A watch goes on to change them: a client of an earlier position gets the
-    events of the objects that it does not know yet."""
+    events of the objects that it does not know yet, and has those that were removed after the first `removals`."""
 
     time: float
     version: int
     sent_objects: SentObjects | None = None
     form: Form = NO_FORM
+    removals: int = 0
+
+    @property
+    def restored(self) -> Position:
+        """The position, whose `sent_objects` are at least those that the client has."""
+        known = self.sent_objects is None or self.sent_objects.restore(self.removals)
+        return self if known else replace(self, sent_objects=None)
+
+
+def position_of(version: int, sent_objects: SentObjects | None, form: Form) -> Position:
+    """That of a client that has everything until now."""
+    return Position(time.monotonic(), version, sent_objects, form, sent_objects.removals if sent_objects else 0)
 
 
 @dataclass(slots=True)
@@ -158,6 +171,7 @@ class Positions:
 
 def _joined(found: Sequence[Position]) -> Position:
     """The position from which a watch loses nothing that a client of one of them lacks."""
+    found = [each.restored for each in found]
     sent_objects = [each.sent_objects for each in found if each.sent_objects is not None]
     return Position(
         min(each.time for each in found),
@@ -166,8 +180,11 @@ def _joined(found: Sequence[Position]) -> Position:
         if len(sent_objects) == len(found)
         else None,
         found[-1].form,
+        # nothing was removed of those that are united now
+        found[0].removals if len(found) == 1 else 0,
     )
 
 
 def _earlier(one: Position, other: Position) -> Position:
-    return replace(other, time=min(one.time, other.time), version=min(one.version, other.version))
+    removals = min(one.removals, other.removals)
+    return replace(other, time=min(one.time, other.time), version=min(one.version, other.version), removals=removals)

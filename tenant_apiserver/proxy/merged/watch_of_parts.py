@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -19,7 +18,7 @@ from tenant_apiserver.proxy.merged.caller_requests import CallerRequests
 from tenant_apiserver.proxy.merged.frames import NO_FORM, Form
 from tenant_apiserver.proxy.merged.part import CollectionPart, selection_of
 from tenant_apiserver.proxy.merged.part_stream import Complete, PartStream, Streams
-from tenant_apiserver.proxy.merged.positions import Position
+from tenant_apiserver.proxy.merged.positions import Position, position_of
 from tenant_apiserver.proxy.merged.sent_objects import SentObjects
 from tenant_apiserver.proxy.merged.stream_slots import WatchSlots
 
@@ -234,7 +233,7 @@ class WatchOfParts:
                 self._sent_objects.add(stream.part.name, frames.key_of(metadata), frames.uid_of(metadata))
             self._bound_sent_objects()
         if safe := self._safe_version():
-            self._remember(str(version), Position(time.monotonic(), safe, self._sent_objects, self._form))
+            self._remember(str(version), position_of(safe, self._sent_objects, self._form))
 
     def _bound_sent_objects(self) -> None:
         """Forgets the objects if the watches of the user have too many: after a revocation, clients list again."""
@@ -249,7 +248,7 @@ class WatchOfParts:
         if not is_due or not self._query.bookmarks:
             return b""
         self._bookmarked = version
-        self._remember(str(version), Position(time.monotonic(), version, self._sent_objects, self._form))
+        self._remember(str(version), position_of(version, self._sent_objects, self._form))
         ends_initial, self._owes_initial_end = self._owes_initial_end, False
         return frames.bookmark_frame(self._form, version, ends_initial=ends_initial)
 

@@ -67,6 +67,25 @@ async def test_a_page_needs_room_for_its_objects_only() -> None:
         await _page(cluster, "")
 
 
+@pytest.mark.parametrize("memory", [1_500, 5_000, 12_000, 40_000])
+async def test_a_page_has_fewer_objects_where_its_limit_takes_too_much_memory(memory: int) -> None:
+    """kubectl asks for 500: whoever grants everybody to read a namespace of large objects must not break its lists."""
+    cluster, found, token = _Cluster(memory), list[str](), ""
+    while True:
+        page = await _page(cluster, f"limit=500&continue={token}")
+        assert page.items
+        cluster.used = 0
+        found += [item.key for item in page.items]
+        if not (token := str(page.metadata.get("continue", ""))):
+            break
+    assert len(set(found)) == len(found) == 20 * OBJECTS
+
+
+async def test_an_object_that_takes_too_much_memory_is_refused() -> None:
+    with pytest.raises(TooManyRequests):
+        await _page(_Cluster(500), "limit=500")
+
+
 async def test_what_was_read_beyond_a_page_takes_no_memory_while_the_page_is_sent() -> None:
     cluster = _Cluster(900_000)
     page = await _page(cluster, "limit=15")
