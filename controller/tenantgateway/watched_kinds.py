@@ -89,8 +89,10 @@ class WatchedKind:
     def get(self, key: Key) -> Object | None:
         if self._informer is None:
             return None
-        written = self._own_writes.newer_than(key, self._informer.resource_version)
-        return written if written is not None else self._informer.store.get(key)
+        observed = self._informer.store.get(key)
+        version = version_of(observed) if observed is not None else self._informer.seen_version
+        written = self._own_writes.newer_than(key, version)
+        return written if written is not None else observed
 
     def record_write(self, obj: Object) -> None:
         """Remembers the result of our own write until the informer delivers it."""

@@ -14,19 +14,19 @@ from typing import Any
 
 from apiserver.cooperative import Yielder
 from apiserver.meta.errors import StatusError
-from apiserver.meta.resource import Key, Object
+from apiserver.meta.resource import Object
 from registry.cluster.backoff import Backoff
+from registry.cluster.collected_objects import CollectedObjects
 from registry.cluster.event_handlers import EventHandler
 from registry.cluster.failure_log import FailureLog
 from registry.cluster.interface import FORBIDDEN, ClusterClient, ClusterResource, ClusterUnreachable, WatchEvent
-from registry.cluster.object_store import ListedObjects, ObjectStore, encode_without_managed_fields, key_of
+from registry.cluster.object_store import ObjectStore, key_of
 from registry.cluster.watch_decoder import MalformedStream
 
 _logger = logging.getLogger(__name__)
 _WATCH_SECONDS = 300
 # An API server that does not know sendInitialEvents may ignore it and never send the bookmark after them.
 _INITIAL_EVENTS_SECONDS = 60.0
-_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _GONE = 410
 # kube-apiserver does not have the version yet: etcd was restored from an older backup.
 _VERSION_TOO_LARGE = "ResourceVersionTooLarge"
@@ -92,6 +92,8 @@ class Informer:
         """The monotonic time at which the cluster last confirmed the objects, in seconds."""
         self.answered = asyncio.Event()
         """Set once the cluster has answered with a list that the handlers have processed, or with an error."""
+        self.seen_version = 0
+        """The version of the latest change in the store, also while a new list is needed; 0 before the first one."""
         self.first_version = 0
         """The version of the first complete list, 0 until it has been received."""
         self.synced = asyncio.Event()
@@ -229,8 +231,8 @@ class Informer:
             found, rv = await self._collected_list("")
         await self._replace(found, rv)
 
-    async def _collected_list(self, resource_version: str) -> tuple[_Collected, int]:
-        found = _Collected(self._keeps, self._transform)
+    async def _collected_list(self, resource_version: str) -> tuple[CollectedObjects, int]:
+        found = CollectedObjects(self._keeps, self._transform)
 
         def collect(item: Object) -> None:
             found.put(self._with_type(item))
@@ -244,10 +246,11 @@ class Informer:
         """Adds apiVersion and kind, which items of a list may lack."""
         return {**item, "apiVersion": self._resource.api_version, "kind": self._resource.kind}
 
-    async def _replace(self, found: _Collected, rv: int) -> None:
+    async def _replace(self, found: CollectedObjects, rv: int) -> None:
         items = found.objects()
         self.heard_at = time.monotonic()
         self.first_version = self.first_version or rv
+        self.seen_version = rv
         if self._store_objects:
             self.store.replace(found.encoded)
         for handler in self._handlers:
@@ -267,7 +270,7 @@ class Informer:
     async def _watch(self) -> float:
         """Processes a watch until its end. Without a version to resume from, it starts with initial events."""
         started = asyncio.get_running_loop().time()
-        initial = None if self._rv else _Collected(self._keeps, self._transform)
+        initial = None if self._rv else CollectedObjects(self._keeps, self._transform)
         yielder = Yielder()
         try:
             async with (
@@ -330,7 +333,7 @@ class Informer:
             self._tell(event.type, event.object, rv)
         elif key_of(event.object) in self.store:
             self._tell("DELETED", event.object, rv)
-        self._rv = rv
+        self._rv = self.seen_version = rv
         self._expired_in_a_row = 0
         self._backoff.reset()
 
@@ -347,43 +350,6 @@ class Informer:
             self.store.remove(obj)
         else:
             self.store.put(obj)
-
-
-class _Collected:
-    """The objects of a list while they arrive, encoded, with what `keeps` has returned for each."""
-
-    def __init__(self, keeps: Callable[[Object], object] | None, transform: Callable[[Object], Object]) -> None:
-        self._keeps = keeps
-        self._transform = transform
-        self._kept: dict[Key, object] = {}
-        self.encoded: dict[Key, bytes] = {}
-
-    def put(self, obj: Object) -> None:
-        key = key_of(obj)
-        if self._keeps is not None:
-            if not (kept := self._keeps(obj)):
-                self._remove(key)
-                return
-            self._kept[key] = kept
-        self.encoded[key] = encode_without_managed_fields(self._transform(obj))
-
-    def collect(self, event: WatchEvent) -> bool:
-        """Collects an initial event. Returns True for the bookmark that follows the last of them."""
-        if event.type == "BOOKMARK":
-            annotations = event.object["metadata"].get("annotations") or {}
-            return annotations.get(_INITIAL_EVENTS_END) == "true"
-        if event.type == "DELETED":
-            self._remove(key_of(event.object))
-        else:
-            self.put(event.object)
-        return False
-
-    def objects(self) -> ListedObjects:
-        return ListedObjects(self.encoded, self._kept, self._keeps)
-
-    def _remove(self, key: Key) -> None:
-        self.encoded.pop(key, None)
-        self._kept.pop(key, None)
 
 
 async def wait_until_answered(informers: Iterable[Informer]) -> None:

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from apiserver.meta.errors import StatusError
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+from apiserver.meta.errors import Expired, StatusError
 from apiserver.meta.resource import Key
-from registry.cluster.interface import ClusterResource
+from registry.cluster.interface import ClusterResource, WatchEvent
 from registry.tenantgateway.types import TENANTGATEWAYS
-from tests.controller.tenantgateway.gateway_world import CERTIFICATES, GATEWAYS, World, run_in_world, run_until_settled
+from tests.controller.tenantgateway.gateway_world import (
+    CERTIFICATES,
+    GATEWAYS,
+    HTTPROUTES,
+    OURS,
+    World,
+    run_in_world,
+    run_until_settled,
+)
+from tests.fake_cluster import FakeCluster
 from tests.late_answers import ClusterWithLateAnswers
 
 TERMINATING = StatusError(
@@ -63,6 +77,50 @@ def test_an_edit_that_is_observed_before_the_answer_to_our_status_write_is_not_f
 
     run_in_world(main, cluster=cluster)
     assert edited
+
+
+@dataclass(repr=False)
+class _ExpiringCluster(FakeCluster):
+    """The watch of HTTPRoutes gets a 410 right behind the next change after `expires` is set, and is slow from then
+    on."""
+
+    expires: bool = False
+    _expired: bool = False
+
+    async def watch(self, res: ClusterResource, namespace: str = "", **options: Any) -> AsyncIterator[WatchEvent]:
+        if self._expired and res == HTTPROUTES:
+            await asyncio.sleep(0.2)
+        async for event in super().watch(res, namespace, **options):
+            yield event
+            if self.expires and (res, event.type) == (HTTPROUTES, "MODIFIED"):
+                self.expires, self._expired = False, True
+                raise Expired("too old resource version")
+
+
+def test_a_foreign_change_counts_more_than_our_own_write_while_routes_are_listed_again() -> None:
+    """Another controller drops our entry of a route's status, within the seconds in which our write is remembered."""
+    cluster = _ExpiringCluster()
+
+    async def main(world: World) -> None:
+        world.add_tenantgateway()
+        world.namespace("tenant-bar", gateway="tenant-bar", host="bar.example.com")
+        async with world.running():
+            world.route("tenant-bar", "evil", "evil.foo.example.com")
+            await world.settle()
+            assert controllers_of(world) == [OURS]
+            cluster.expires = True
+            theirs = [{"parentRef": {"name": "x"}, "controllerName": "other/controller", "conditions": []}]
+            status = {"status": {"parents": theirs}}
+            await world.edit(HTTPROUTES, "tenant-bar", "evil", status, subresource="status")
+            await world.settle()
+        assert sorted(controllers_of(world)) == sorted([OURS, "other/controller"])
+
+    def controllers_of(world: World) -> list[str]:
+        found = world.get(HTTPROUTES, "tenant-bar", "evil")
+        return [each["controllerName"] for each in found["status"]["parents"]]
+
+    run_in_world(main, cluster=cluster)
+    assert not cluster.expires
 
 
 def test_a_write_to_a_terminating_namespace_is_not_retried() -> None:
