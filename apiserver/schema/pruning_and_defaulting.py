@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from apiserver.json import deep as deepjson
 from apiserver.json.values import MAX_OBJECT_NESTING, deep_copy, nests_deeper_than
-from apiserver.meta.errors import BadRequest
+from apiserver.meta.errors import BadRequest, RequestEntityTooLarge
 from apiserver.meta.resource import Resource, Schema
 from apiserver.schema.object_meta import OBJECT_META
 from apiserver.schema.object_meta_types import metadata_type_error
 from apiserver.schema.validation import schema_errors
 
 __all__ = [
+    "TooManyDefaults",
     "apply_defaults",
     "metadata_type_error",
     "object_schema",
@@ -24,6 +26,9 @@ __all__ = [
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED = "x-kubernetes-embedded-resource"
 _META_FIELDS = ("apiVersion", "kind", "metadata")
+
+MAX_DEFAULTS = 1024 * 1024
+"""The characters of JSON, about, that defaults may add to a value. etcd has room for an object of 1.5 MiB."""
 
 
 def object_schema(resource: Resource) -> Schema:
@@ -115,26 +120,53 @@ def _drop_nulls(name: str, value: Any) -> Any:
     return value
 
 
+class TooManyDefaults(RequestEntityTooLarge):
+    """The defaults of the schema would add more to a value than MAX_DEFAULTS: those of the items of a list can be a
+    thousand times the list."""
+
+    def __init__(self) -> None:
+        super().__init__(f"the defaults of its schema may add {MAX_DEFAULTS} characters of JSON to an object")
+
+
 def apply_defaults(schema: Schema, value: Any) -> None:
-    """Applies defaults in place. A null that is not allowed is replaced by the default, or else removed (WIRE-D98)."""
-    if isinstance(value, list):
-        for each in value:
-            apply_defaults(schema.get("items") or {}, each)
-        return
-    if not isinstance(value, dict):
-        return
-    for name, child in (schema.get("properties") or {}).items():
-        if "default" in child and (name not in value or _is_disallowed_null(child, value[name])):
-            default = child["default"]
-            value[name] = deep_copy(default) if isinstance(default, (dict, list)) else default
-    for name in list(value):
-        declared = _value_schema(schema, name)
-        if declared is None:
-            continue
-        if _is_disallowed_null(declared, value[name]):
-            del value[name]
-        else:
-            apply_defaults(declared, value[name])
+    """Applies defaults in place. A null that is not allowed is replaced by the default, or else removed (WIRE-D98).
+    Raises TooManyDefaults, after it has applied some."""
+    _Defaulting().apply(schema, value)
+
+
+class _Defaulting:
+    """Applies the defaults of one value, and counts what they add."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = MAX_DEFAULTS
+
+    def apply(self, schema: Schema, value: Any) -> None:
+        if isinstance(value, list):
+            for each in value:
+                self.apply(schema.get("items") or {}, each)
+            return
+        if not isinstance(value, dict):
+            return
+        for name, child in (schema.get("properties") or {}).items():
+            if "default" in child and (name not in value or _is_disallowed_null(child, value[name])):
+                value[name] = self._copied(name, child["default"])
+        for name in list(value):
+            declared = _value_schema(schema, name)
+            if declared is None:
+                continue
+            if _is_disallowed_null(declared, value[name]):
+                del value[name]
+            else:
+                self.apply(declared, value[name])
+
+    def _copied(self, name: str, default: Any) -> Any:
+        is_container = isinstance(default, (dict, list))
+        self._left -= len(name) + len(deepjson.dumps(default) if is_container else str(default))
+        if self._left < 0:
+            raise TooManyDefaults
+        return deep_copy(default) if is_container else default
 
 
 def _is_disallowed_null(schema: Schema, value: Any) -> bool:

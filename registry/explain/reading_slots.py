@@ -28,7 +28,7 @@ class ReadingSlots:
         total: int = _TOTAL,
         per_user: int = _PER_USER,
         seconds: float = _SECONDS,
-        about: str = "hostnames",
+        about: str = "hostnames and who can see a Tenant",
     ) -> None:
         """`about` is what the questions are about, for people."""
         self._about = about

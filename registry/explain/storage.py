@@ -88,7 +88,9 @@ class Explainer:
         )
         await sight.require(bindings)
         cluster_wide = await sight.may("list", CLUSTERROLEBINDINGS)
-        return explain_readers(await read_readers(self.cluster, known, cluster_wide=cluster_wide), about)
+        async with self.slots.held(sight.user.name):
+            readers = await read_readers(self.cluster, known, cluster_wide=cluster_wide)
+        return explain_readers(readers, about)
 
 
 class TenantExplain(rest.Getter):

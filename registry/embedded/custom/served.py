@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
 from apiserver import rest
 from apiserver.encoding.encoded_object import to_json
+from apiserver.json.values import deep_copy
 from apiserver.meta import errors
-from apiserver.meta.resource import Object, Resource
+from apiserver.meta.resource import Object, Resource, Schema
 from apiserver.request.context import RequestContext
-from apiserver.schema.pruning_and_defaulting import apply_defaults, object_schema, prune
+from apiserver.schema.pruning_and_defaulting import TooManyDefaults, apply_defaults, object_schema, prune
 from apiserver.schema.rules import RuleCompiler
 from apiserver.storage.watch_cache import WatchCache
 from registry.embedded.custom.definition import CustomDefinition, CustomVersion, ScalePaths
@@ -132,7 +134,7 @@ class _PruningConversion(IdentityConversion):
 
     def to_served(self, stored: Object) -> Object:
         pruned: Object = prune(self._schema, stored)
-        apply_defaults(self._schema, pruned)
+        _apply_defaults_if_few(self._schema, pruned)
         return pruned
 
 
@@ -145,4 +147,14 @@ class _Defaults:
 
     def __call__(self, obj: Object) -> None:
         if int(obj["metadata"]["resourceVersion"]) < self._stored_since:
-            apply_defaults(self._schema, obj)
+            _apply_defaults_if_few(self._schema, obj)
+
+
+def _apply_defaults_if_few(schema: Schema, obj: Object) -> None:
+    """Applies defaults in place to a stored object, all or none: what is shown depends on the object alone."""
+    defaulted = deep_copy(obj)
+    with suppress(TooManyDefaults):
+        apply_defaults(schema, defaulted)
+        obj.update(defaulted)
+        for name in obj.keys() - defaulted.keys():
+            del obj[name]

@@ -7,7 +7,13 @@ import pytest
 
 from apiserver.json.values import MAX_OBJECT_NESTING
 from apiserver.meta.errors import BadRequest
-from apiserver.schema.pruning_and_defaulting import apply_defaults, object_schema, prune, unknown_fields
+from apiserver.schema.pruning_and_defaulting import (
+    TooManyDefaults,
+    apply_defaults,
+    object_schema,
+    prune,
+    unknown_fields,
+)
 from tests.apiserver.schema.widgets import SPEC, widgets
 
 SCHEMA = object_schema(widgets())
@@ -121,6 +127,23 @@ def test_unknown_fields_may_nest_to_any_depth() -> None:
 def test_defaults_are_applied(spec: Any, expected: Any) -> None:
     apply_defaults(SPEC, spec)
     assert spec == expected
+
+
+@pytest.mark.parametrize(
+    "default",
+    [
+        pytest.param("x" * 200, id="a text"),
+        pytest.param([{"a": "x" * 180}], id="a list"),
+        pytest.param(True, id="many small ones"),
+    ],
+)
+def test_what_defaults_add_is_limited(default: Any) -> None:
+    """100 fields of each item: a list of four kilobytes would become one of gigabytes."""
+    fields = {f"field-{number}": {"default": default} for number in range(100)}
+    schema = {"properties": {"items": {"items": {"type": "object", "properties": fields}}}}
+    apply_defaults(schema, {"items": [{} for _ in range(10)]})
+    with pytest.raises(TooManyDefaults, match="1048576 characters"):
+        apply_defaults(schema, {"items": [{} for _ in range(1200)]})
 
 
 def test_a_default_is_not_shared_between_objects() -> None:

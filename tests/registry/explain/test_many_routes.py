@@ -191,10 +191,10 @@ def _slow_world() -> tuple[ExplainWorld, asyncio.Event, asyncio.Event]:
     return world, reading, go_on
 
 
-async def test_only_a_few_questions_read_routes_at_a_time() -> None:
+@pytest.mark.parametrize("about", [f"host/{_SHOP}", "who-can-see"])
+async def test_only_a_few_questions_read_routes_or_bindings_at_a_time(about: str) -> None:
     """A question of another user still finds a place."""
     world, reading, go_on = _slow_world()
-    about = f"host/{_SHOP}"
     first = asyncio.create_task(world.explain(about))
     await reading.wait()
     with pytest.raises(TooManyRequests) as refused:
