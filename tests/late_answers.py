@@ -19,6 +19,9 @@ class ClusterWithLateAnswers(FakeCluster):
     async def create(self, res: ClusterResource, obj: Object, **options: Any) -> Object:
         return await self._answer("create", res, await super().create(res, obj, **options))
 
+    async def update(self, res: ClusterResource, obj: Object, **options: Any) -> Object:
+        return await self._answer("update", res, await super().update(res, obj, **options))
+
     async def patch(self, res: ClusterResource, namespace: str, name: str, body: Any, **options: Any) -> Object:
         return await self._answer("patch", res, await super().patch(res, namespace, name, body, **options))
 

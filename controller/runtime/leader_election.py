@@ -188,13 +188,15 @@ class LeaderElector:
         self._lease = lease
 
     async def _release(self) -> None:
-        """Empty the holder, so that another replica can lead immediately."""
-        if self._lease is None or self.leader != self._candidate.identity:
-            return
-        released = self._renewed_lease(self._lease, acquired=False)
-        released["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1}
+        """Empty the holder, so that another replica can lead immediately. As in client-go, the Lease is read before:
+        the answer to our last renewal may not have come."""
         try:
             async with asyncio.timeout(_RELEASE_SECONDS):
+                await self._read()
+                if self._lease is None or self.leader != self._candidate.identity:
+                    return
+                released = self._renewed_lease(self._lease, acquired=False)
+                released["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1}
                 self._lease = await self._cluster.update(LEASES, released)
         except (StatusError, TimeoutError) as e:
             _logger.info("cannot release the lease, which will expire: %s", e)

@@ -50,6 +50,10 @@ class RouteVerdicts:
         self._verdicts.pop(gateway, None)
         self._enqueue_all(gateway)
 
+    def clear(self) -> None:
+        """At the start of a term as the leader: the plans of an earlier one may be hours old."""
+        self._verdicts.clear()
+
     def _enqueue_all(self, gateway: Key) -> None:
         for route in self._concerned_with(gateway):
             self._enqueue_route(route)

@@ -76,7 +76,9 @@ class GatewayControllers:
         tenants.cache.subscribe(BudgetListener(tenants.tree, indexes.on_budget).on_event)
         _enqueue_after_changes(kinds, settings, indexes, made)
         self._attachments, attachments = _attachment_controller(tenants, settings, indexes, made, writer)
-        verdicts = RouteVerdicts(concerned_with=indexes.concerned_with, enqueue_route=indexes.on_verdict)
+        self._verdicts = verdicts = RouteVerdicts(
+            concerned_with=indexes.concerned_with, enqueue_route=indexes.on_verdict
+        )
         informers.get(SERVICES, store_objects=False).add_handler(indexes.services.handler)
         references = ReferenceJudge(kind=kinds.grants, grants=indexes.grants, backends=indexes.services)
         self._delegation = delegation = _delegation_parts(indexes, kinds, made)
@@ -105,6 +107,7 @@ class GatewayControllers:
 
     async def run(self) -> None:
         """Runs until cancelled."""
+        self._verdicts.clear()
         # before TenantGateways are listed, all labels would seem unwanted and be removed
         await self._tenantgateways.synced.wait()
         async with asyncio.TaskGroup() as group:

@@ -19,6 +19,8 @@ SECONDS_BETWEEN_LOOKS = 0.5
 """Longer than one request needs from one ResourceQuota to the next, so that each of two quotas has been told of what
 the other one had at the look before."""
 _LEAST_SECONDS = 0.001
+_INTERRUPTED_SECONDS = 15.0
+"""The duration of a Lease: between two looks, another replica may have led, and have written both ResourceQuotas."""
 PATIENCE_SECONDS = 60.0
 """The `--request-timeout` of kube-apiserver: what was admitted before is stored and in every cache, or has failed after
 it was counted (which Kubernetes corrects at its next count)."""
@@ -38,7 +40,7 @@ class _Look:
 
 class Recounts:
     """`clock` returns seconds. State is kept for namespaces whose limits are about to change; without it, as after a
-    change of the leader, two looks are taken again."""
+    change of the leader, two looks are taken again. So they are if the last look was long ago."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -62,7 +64,7 @@ class Recounts:
         `first` may not lack what the witness has.
         """
         now, before = self._clock(), self._looks.get(namespace)
-        if before is None:
+        if before is None or now - before.at >= _INTERRUPTED_SECONDS:
             self._looks[namespace] = _Look(first, witness, now, now)
             return "wait"
         if _is_unchanged(before.first, first) and _is_unchanged(before.witness, witness):

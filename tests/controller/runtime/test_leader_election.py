@@ -17,6 +17,7 @@ from controller.runtime.leader_election import Candidate, LeaderElector, LeaseTi
 from controller.runtime.write_gate import LeaseGate, NotLeading
 from registry.cluster.interface import LEASES, ClusterClient, ClusterResource
 from tests.fake_cluster import FakeCluster
+from tests.late_answers import ClusterWithLateAnswers
 from tests.virtual_time import run_virtual, virtual
 
 NAME = ("cozy-system", "tenant-apiserver")
@@ -125,6 +126,26 @@ def test_a_leader_that_ends_releases_the_lease_at_once() -> None:
         return min(time for time, identity in log if identity == "a")
 
     assert run_virtual(main) <= 31 + 2 * 2.2
+
+
+@virtual
+async def test_a_leader_that_ends_amid_a_renewal_releases_the_lease() -> None:
+    """The renewal is stored, and its answer has not come."""
+    cluster, log = ClusterWithLateAnswers(), list[tuple[float, str]]()
+    amid = asyncio.Event()
+
+    async def delay(verb: str, res: ClusterResource, key: Key) -> None:
+        if verb == "update" and not amid.is_set():
+            amid.set()
+            await asyncio.sleep(1)
+
+    async with Replica(cluster, "a", log).running() as task:
+        await asyncio.sleep(10)
+        cluster.before_answer = delay
+        await amid.wait()
+        task.cancel()
+        await asyncio.sleep(5)
+    assert lease(cluster)["holderIdentity"] == ""
 
 
 @pytest.mark.parametrize("way", [pytest.param("fails", id="calls fail"), pytest.param("hangs", id="calls hang")])

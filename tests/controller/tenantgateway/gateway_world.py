@@ -76,7 +76,7 @@ class World:
     @asynccontextmanager
     async def running(self, gate: WriteGate | None = None) -> AsyncIterator[GatewayControllers]:
         """Runs a process, and waits until it has settled at the start and at the end. It leads while the `gate` is
-        open: always, without one."""
+        open: always, without one, until `term` is cancelled."""
         tenants = self.tenants()
         informers = InformerFactory(self.cluster, shared=tenants.informers)
         self.writer = ClusterWriter(cluster=self.cluster, gate=gate or OpenGate())
@@ -91,12 +91,13 @@ class World:
         tasks = [asyncio.create_task(informers.run()), *(asyncio.create_task(each.run()) for each in tenants.informers)]
         # the process waits for TenantGateways for a limited time only
         await asyncio.gather(*(each.synced.wait() for each in tenants.informers))
-        tasks.append(asyncio.create_task(controllers.run()))
+        self.term = asyncio.create_task(controllers.run())
+        tasks.append(self.term)
         try:
             await self.settle()
             yield controllers
             await self.settle()
-            assert not tasks[-1].done(), tasks[-1].exception()
+            assert self.term.cancelled() or not self.term.done(), self.term.exception()
         finally:
             for task in tasks:
                 task.cancel()

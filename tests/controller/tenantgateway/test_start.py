@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key
 from registry.cluster.interface import ClusterResource
+from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.controller.tenantgateway.gateway_world import (
     CERTIFICATES,
     GATEWAYS,
+    HTTPROUTES,
     World,
     api_error,
     run_in_world,
@@ -119,3 +123,39 @@ def test_a_kind_that_cannot_be_listed_is_reported_and_stops_nothing_else(
             assert len(await world.names(CERTIFICATES)) == 1
 
     run_in_world(main)
+
+
+def test_a_replica_that_leads_again_judges_no_route_by_the_plans_of_its_first_term() -> None:
+    """Many TenantGateways are ahead in the queue: routes are looked at before theirs is planned."""
+    owners = [f"tenant-z{number:02}" for number in range(60)]
+    hostname, reasons = "shop.z59.example.com", list[str]()
+
+    async def main(world: World) -> None:
+        for number, owner in enumerate(owners):
+            world.add_tenantgateway(owner, apex=f"z{number:02}.example.com")
+        async with world.running() as controllers:
+            world.route("tenant-y1", "old", hostname, to=f"{owners[-1]}/cozystack")
+            await asyncio.sleep(1)
+            world.route("tenant-y2", "new", hostname, to=f"{owners[-1]}/cozystack")
+            await world.settle()
+            assert world.accepted_conditions("tenant-y2", "new")[owners[-1]][1] == "HostnameConflict"
+            world.term.cancel()
+            await asyncio.wait([world.term])
+            for owner in owners[:-1]:
+                await world.edit(TENANTGATEWAYS, owner, "cozystack", {"metadata": {"annotations": {"a": "b"}}})
+            await world.cluster.delete(HTTPROUTES, "tenant-y1", "old")
+            # another replica leads meanwhile
+            await run_until_settled(World(world.cluster))
+            assert world.accepted_conditions("tenant-y2", "new")[owners[-1]][1] == "Accepted"
+            world.cluster.before = note
+            second = asyncio.create_task(controllers.run())
+            await world.settle()
+            second.cancel()
+            await asyncio.wait([second])
+
+    async def note(verb: str, res: ClusterResource, key: Key) -> None:
+        if verb == "patch" and key.name == "new":
+            reasons.append(res.plural)
+
+    run_in_world(main)
+    assert reasons == []

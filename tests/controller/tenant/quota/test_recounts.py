@@ -36,6 +36,13 @@ def test_two_equal_looks_are_enough() -> None:
     assert looks.clock() == pytest.approx(SECONDS_BETWEEN_LOOKS, abs=0.01)
 
 
+def test_looks_of_an_earlier_term_as_the_leader_do_not_count() -> None:
+    looks = Looks()
+    assert looks.look(pods(1, 4), pods(3, 6)) == "wait"
+    looks.clock.advance(3600)
+    assert looks.look(pods(1, 4), pods(3, 6)) == "wait"
+
+
 def test_a_pod_that_only_the_witness_remembers_is_counted_again_before_the_witness_changes() -> None:
     looks = Looks()
     looks.look(pods(2, 4), pods(3, 6))
