@@ -44,12 +44,12 @@ class Worker(Generic[K]):
                 await self._process(key)
             except (errors.Conflict, errors.NotFound):
                 # another writer was faster, so the object has changed
-                self._add_after(key, _CONFLICT_RETRY_SECONDS)
+                self.add_after(key, _CONFLICT_RETRY_SECONDS)
             except Exception:
                 _logger.exception("%s failed and will be retried", self._name)
-                self._add_after(key, _ERROR_RETRY_SECONDS)
+                self.add_after(key, _ERROR_RETRY_SECONDS)
             finally:
                 self._queue.task_done()
 
-    def _add_after(self, key: K, seconds: float) -> None:
+    def add_after(self, key: K, seconds: float) -> None:
         asyncio.get_running_loop().call_later(seconds, self.add, key)

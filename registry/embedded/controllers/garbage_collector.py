@@ -25,6 +25,9 @@ from registry.sqlite.backend import SqliteBackend
 from registry.sqlite.database import Change, Database
 from registry.sqlite.statements import StorageKey
 
+# The graph has an object a moment after it is stored, but not one of a kind that was not served at the start.
+_GRAPH_SECONDS = 0.2
+
 
 class GarbageCollector:
     """`backends` has one backend for each storage; `kinds` are all kinds that an ownerReference may name."""
@@ -104,7 +107,7 @@ class GarbageCollector:
         for uid in action.absent_owners:
             # the graph is updated only after an object is stored, so it may lack the owner
             if await self._database.contains_uid(uid):
-                self._worker.add(node.uid)
+                self._worker.add_after(node.uid, _GRAPH_SECONDS)
                 return
         backend, current = await self._current(node)
         if current is None:

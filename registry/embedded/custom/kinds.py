@@ -74,7 +74,7 @@ class CustomKinds:
             caches=self._caches,
             compiler=self._compiler,
             stored_since=int(crd["metadata"].get("resourceVersion") or 0),
-            is_terminating=lambda: name in self.terminating,
+            is_terminating=lambda: name in self.terminating or name not in self._served,
         )
         for backend in kind.backends:
             await backend.load()

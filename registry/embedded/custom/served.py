@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,7 +27,8 @@ from registry.sqlite.database import Database
 
 
 class CustomStore(Store):
-    """No object is created while the definition is being deleted."""
+    """No object is created while the definition is being deleted, or once it is, also by a request that was admitted
+    meanwhile: it would appear with the next definition of the name."""
 
     def __init__(self, *, backend: SqliteBackend, strategy: CustomStrategy, is_terminating: Callable[[], bool]) -> None:
         super().__init__(backend=backend, strategy=strategy)
@@ -36,10 +37,20 @@ class CustomStore(Store):
     async def create(
         self, context: RequestContext, obj: Object, validate: rest.ValidateFunc, *, dry_run: bool
     ) -> Object:
+        @asynccontextmanager
+        async def validate_and_check_again(new: Object | None, old: Object | None) -> AsyncIterator[None]:
+            async with validate(new, old):
+                self._check_definition(obj)
+                yield
+
+        self._check_definition(obj)
+        return await super().create(context, obj, validate_and_check_again, dry_run=dry_run)
+
+    def _check_definition(self, obj: Object) -> None:
+        """Raises Forbidden."""
         if self._is_terminating():
             why = "create not allowed while custom resource definition is terminating"
             raise errors.Forbidden(self.resource.group_resource, obj["metadata"].get("name") or "", why)
-        return await super().create(context, obj, validate, dry_run=dry_run)
 
 
 @dataclass(frozen=True, slots=True)

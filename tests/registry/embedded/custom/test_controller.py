@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from apiserver.meta import errors
-from apiserver.meta.resource import Key
+from apiserver.meta.resource import Key, Object
+from registry.embedded.controllers.garbage_collector import GarbageCollector
 from registry.embedded.custom.conditions import is_true
 from registry.embedded.custom.controller import DefinitionController
 from registry.embedded.custom.definition_kind import DEFINITIONS, GROUP
 from tests.registry.embedded.custom.definitions import definition, version, widgets
-from tests.registry.embedded.embedded_storages import EmbeddedApi
+from tests.registry.embedded.embedded_storages import EmbeddedApi, request_context
 
 CRDS = "customresourcedefinitions"
 WIDGETS, GADGETS = "widgets.example.com", "gadgets.example.com"
@@ -154,3 +155,60 @@ async def test_the_next_start_completes_an_interrupted_deletion(api: EmbeddedApi
     assert cluster.definition(WIDGETS) is not None
     async with cluster.running():
         await cluster.until(lambda: cluster.definition(WIDGETS) is None)
+
+
+async def test_nothing_is_created_after_its_definition_by_a_request_that_was_admitted_before(cluster: Cluster) -> None:
+    await cluster.create(widgets())
+    await cluster.until_established(WIDGETS)
+    admitting, go_on = asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def slow_admission(new: Object | None, old: Object | None) -> AsyncIterator[None]:
+        admitting.set()
+        await go_on.wait()
+        yield
+
+    obj = {"metadata": {"name": "late", "namespace": "ns"}, "spec": {"size": 1}}
+    store = cluster.api.storage("widgets", "example.com")
+    creating = asyncio.create_task(store.create(request_context(), obj, slow_admission, dry_run=False))
+    await admitting.wait()
+    await cluster.delete(WIDGETS)
+    await cluster.until(lambda: cluster.definition(WIDGETS) is None)
+    go_on.set()
+    with pytest.raises(errors.Forbidden):
+        await creating
+    await cluster.create(widgets())
+    await cluster.until_established(WIDGETS)
+    assert cluster.api.stored(WIDGETS) == []
+
+
+async def test_an_owner_of_a_kind_that_was_not_served_at_the_start_is_not_looked_up_all_the_time(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api, looked_up = cluster.api, list[str]()
+    await cluster.create(widgets())
+    await cluster.until_established(WIDGETS)
+    await cluster.create_widget("a")
+    owner = api.backends[WIDGETS].cache.peek(Key("ns", "a"))
+    crd = cluster.definition(WIDGETS)
+    assert owner is not None
+    assert crd is not None
+    api.custom.remove(WIDGETS)
+    collector = GarbageCollector(database=api.database, backends=api.backends, kinds=api.owner_kinds)
+    collector.load()
+    await api.custom.serve(crd)
+    contains_uid = api.database.contains_uid
+
+    async def look_up(uid: str) -> bool:
+        looked_up.append(uid)
+        return await contains_uid(uid)
+
+    monkeypatch.setattr(api.database, "contains_uid", look_up)
+    reference = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "a", "uid": owner.uid}
+    await api.create("configmaps", {"metadata": {"name": "c", "namespace": "ns", "ownerReferences": [reference]}})
+    task = asyncio.create_task(collector.run())
+    await asyncio.sleep(1)
+    task.cancel()
+    await asyncio.wait([task])
+    assert 0 < len(looked_up) < 20
+    assert Key("ns", "c") in api.stored("configmaps")
