@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from apiserver import rest
-from apiserver.encoding.encoded_object import encode
+from apiserver.encoding.encoded_object import CachedObject, encode
 from apiserver.encoding.offload import offload_if_large
 from apiserver.meta import errors
 from apiserver.meta import object_meta as meta
@@ -79,10 +79,14 @@ class SqliteBackend:
         """Fills the cache from the database and follows its changes. Called once."""
         self._pending = []
         self._database.subscribe(self._on_change)
-        rows, revision = await self._database.rows(self.storage)
-        size = sum(len(row.data) for row in rows)
-        # a kind is loaded again, while requests are served, when its definition has changed
-        objects = await offload_if_large(lambda: [encode(self.resource, self._decode(row)) for row in rows], size=size)
+        try:
+            rows, revision = await self._database.rows(self.storage)
+            # a kind is loaded again, while requests are served, when its definition has changed
+            size = sum(len(row.data) for row in rows)
+            objects = await offload_if_large(lambda: self._encode(rows), size=size)
+        except BaseException:
+            self._database.unsubscribe(self._on_change)
+            raise
         self._cache.replace(objects, revision)
         pending, self._pending = self._pending, None
         for change in pending:
@@ -173,6 +177,9 @@ class SqliteBackend:
                 return errors.NotFound(_NAMESPACE, key.namespace)
             case RejectReason.PARENT_DELETING:
                 return _terminating(resource, key)
+
+    def _encode(self, rows: Sequence[Row]) -> Sequence[CachedObject]:
+        return [encode(self.resource, self._decode(row)) for row in rows]
 
     def _decode(self, row: Row) -> Object:
         served = self._conversion.to_served(decode_row(row))

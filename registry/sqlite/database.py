@@ -181,7 +181,8 @@ class Database:
         done = _BatchResult([job], [None])
         try:
             tables.copy_to(path, perform_waiting)
-        except (OSError, sqlite3.Error) as error:
+        except Exception as error:
+            # as in _perform
             done.error = error
         return done
 

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from apiserver.meta.errors import ServiceUnavailable
-from apiserver.meta.resource import Object
+from apiserver.meta.resource import Object, Resource
+from apiserver.storage.watch_cache import WatchCache
+from registry.sqlite.backend import SqliteBackend
 from registry.sqlite.database import Change, Database, Write, WriteRejected, decode_row, storage_key
-from registry.sqlite.statements import DatabaseUnusable, RejectReason
+from registry.sqlite.statements import DatabaseUnusable, RejectReason, Tables
 
 # Writes objects one after the other and prints each of them once it is acknowledged.
 _WRITER = """
@@ -197,3 +199,30 @@ def test_no_acknowledged_write_is_lost_when_the_process_is_killed(tmp_path: Path
 
     rows = asyncio.run(stored())
     assert all(rows.get(name) == int(rv) for name, rv in acknowledged)
+
+
+async def test_a_copy_that_fails_in_any_way_leaves_the_database_writable(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Tables, "copy_to", fail)
+    with pytest.raises(ServiceUnavailable):
+        await database.copy_to(tmp_path / "copy.db")
+    assert version(await asyncio.wait_for(database.write(added("a")), 5))
+
+
+async def test_a_backend_that_cannot_be_loaded_follows_no_changes(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resource = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=False)
+    backend = SqliteBackend(database=database, resource=resource, cache=WatchCache(resource))
+
+    async def fail(_: str) -> None:
+        raise ServiceUnavailable("the database cannot be read", retry_after=1)
+
+    monkeypatch.setattr(database, "rows", fail)
+    with pytest.raises(ServiceUnavailable):
+        await backend.load()
+    assert database._listeners == []
