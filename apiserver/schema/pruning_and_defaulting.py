@@ -14,7 +14,7 @@ from apiserver.schema.object_meta_types import metadata_type_error
 from apiserver.schema.validation import schema_errors
 
 __all__ = [
-    "TooManyDefaults",
+    "DefaultsTooLarge",
     "apply_defaults",
     "metadata_type_error",
     "object_schema",
@@ -120,7 +120,7 @@ def _drop_nulls(name: str, value: Any) -> Any:
     return value
 
 
-class TooManyDefaults(RequestEntityTooLarge):
+class DefaultsTooLarge(RequestEntityTooLarge):
     """The defaults of the schema would add more to a value than MAX_DEFAULTS: those of the items of a list can be a
     thousand times the list."""
 
@@ -130,7 +130,7 @@ class TooManyDefaults(RequestEntityTooLarge):
 
 def apply_defaults(schema: Schema, value: Any) -> None:
     """Applies defaults in place. A null that is not allowed is replaced by the default, or else removed (WIRE-D98).
-    Raises TooManyDefaults, after it has applied some."""
+    Raises DefaultsTooLarge, after it has applied some."""
     _Defaulting().apply(schema, value)
 
 
@@ -165,7 +165,7 @@ class _Defaulting:
         is_container = isinstance(default, (dict, list))
         self._left -= len(name) + len(deepjson.dumps(default) if is_container else str(default))
         if self._left < 0:
-            raise TooManyDefaults
+            raise DefaultsTooLarge
         return deep_copy(default) if is_container else default
 
 

@@ -44,7 +44,7 @@ class Informer:
     `keeps` returns nothing for do not exist for the store and the handlers; it needs the store. `synced` is set when
     the handlers have processed the first complete list, and `late_synced` when the late handlers have, too. `complete`
     is set like `synced`, but cleared while a new list is needed, because events were missed, and until the handlers
-    have processed it.
+    have processed it. `seen_version` is that of the latest change in the store, also meanwhile.
 
     `minimum_version` returns the version that the objects must at least be of. kube-apiserver's watch cache of a
     resource that has not changed for long has an older one: it is then listed from etcd, which has the present one.
@@ -81,8 +81,7 @@ class Informer:
         self._handlers: list[EventHandler] = []
         self._late_handlers: list[EventHandler] = []
         self._before_late_handlers: Callable[[], Awaitable[Any]] = _nothing
-        self._rv = 0
-        self._list_from = "0"
+        self._rv, self._list_from = 0, "0"
         self._watch_list = True
         self._expired_in_a_row = 0
         self.cluster_error: StatusError | None = None
@@ -93,7 +92,6 @@ class Informer:
         self.answered = asyncio.Event()
         """Set once the cluster has answered with a list that the handlers have processed, or with an error."""
         self.seen_version = 0
-        """The version of the latest change in the store, also while a new list is needed; 0 before the first one."""
         self.first_version = 0
         """The version of the first complete list, 0 until it has been received."""
         self.synced = asyncio.Event()

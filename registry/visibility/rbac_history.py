@@ -21,8 +21,8 @@ from registry.rbac.role_index import (
 
 _MAX_CHANGES = 10_000
 _MAX_BYTES = 16 * 1024 * 1024
-"""Of the subjects and rules of all changes: whoever may write RoleBindings in one namespace may write large ones. Usual
-changes have half a kilobyte."""
+"""Of the subjects and rules of all changes: a user who may write RoleBindings in one namespace may write large ones.
+Usual changes have half a kilobyte."""
 _STRING_BYTES = 64
 """Of a string besides its characters, and of its place in a tuple."""
 

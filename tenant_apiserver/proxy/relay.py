@@ -16,7 +16,7 @@ SMALL: Final = 64 * 1024
 """The size in bytes up to which a response is sent in one piece."""
 _PIECE_BYTES: Final = 32 * 1024
 UNREAD_BYTES: Final = 384 * 1024
-"""What one response occupies, from above, whose client does not read: in the connections on both sides of the proxy."""
+"""The memory of one response that its client does not read, from above, in the connections on both sides."""
 
 
 async def relay(

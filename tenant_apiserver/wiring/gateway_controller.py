@@ -76,15 +76,13 @@ class GatewayControllers:
         tenants.cache.subscribe(BudgetListener(tenants.tree, indexes.on_budget).on_event)
         _enqueue_after_changes(kinds, settings, indexes, made)
         self._attachments, attachments = _attachment_controller(tenants, settings, indexes, made, writer)
-        self._verdicts = verdicts = RouteVerdicts(
-            concerned_with=indexes.concerned_with, enqueue_route=indexes.on_verdict
-        )
+        self._verdicts = RouteVerdicts(concerned_with=indexes.concerned_with, enqueue_route=indexes.on_verdict)
         informers.get(SERVICES, store_objects=False).add_handler(indexes.services.handler)
         references = ReferenceJudge(kind=kinds.grants, grants=indexes.grants, backends=indexes.services)
         self._delegation = delegation = _delegation_parts(indexes, kinds, made)
         self._delegations = _delegation_controller(indexes, delegation, kinds, made, writer)
         self._route_statuses, route_statuses = _route_status_controller(
-            indexes, kinds, verdicts, references, delegation, settings, made, writer, recorder
+            indexes, kinds, self._verdicts, references, delegation, settings, made, writer, recorder
         )
         stores = Stores(
             tenantgateways=indexes.tenantgateways,
@@ -102,7 +100,7 @@ class GatewayControllers:
         )
         ensurer = _ensurer(writer, kinds, indexes, settings)
         status = StatusWriter(writer=writer, tenantgateways=indexes.tenantgateways, recorder=recorder, now=_now)
-        self._gateways = _gateway_controller(stores, ensurer, verdicts, status, made)
+        self._gateways = _gateway_controller(stores, ensurer, self._verdicts, status, made)
         tenants.planner.gateways = GatewayPlanner(stores=stores, namespaces=indexes.namespaces, ensurer=ensurer)
 
     async def run(self) -> None:

@@ -13,7 +13,7 @@ from apiserver.json.values import deep_copy
 from apiserver.meta import errors
 from apiserver.meta.resource import Object, Resource, Schema
 from apiserver.request.context import RequestContext
-from apiserver.schema.pruning_and_defaulting import TooManyDefaults, apply_defaults, object_schema, prune
+from apiserver.schema.pruning_and_defaulting import DefaultsTooLarge, apply_defaults, object_schema, prune
 from apiserver.schema.rules import RuleCompiler
 from apiserver.storage.watch_cache import WatchCache
 from registry.embedded.custom.definition import CustomDefinition, CustomVersion, ScalePaths
@@ -164,7 +164,7 @@ class _Defaults:
 def _apply_defaults_if_few(schema: Schema, obj: Object) -> None:
     """Applies defaults in place to a stored object, all or none: what is shown depends on the object alone."""
     defaulted = deep_copy(obj)
-    with suppress(TooManyDefaults):
+    with suppress(DefaultsTooLarge):
         apply_defaults(schema, defaulted)
         obj.update(defaulted)
         for name in obj.keys() - defaulted.keys():

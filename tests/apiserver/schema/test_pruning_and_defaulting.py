@@ -8,7 +8,7 @@ import pytest
 from apiserver.json.values import MAX_OBJECT_NESTING
 from apiserver.meta.errors import BadRequest
 from apiserver.schema.pruning_and_defaulting import (
-    TooManyDefaults,
+    DefaultsTooLarge,
     apply_defaults,
     object_schema,
     prune,
@@ -142,7 +142,7 @@ def test_what_defaults_add_is_limited(default: Any) -> None:
     fields = {f"field-{number}": {"default": default} for number in range(100)}
     schema = {"properties": {"items": {"items": {"type": "object", "properties": fields}}}}
     apply_defaults(schema, {"items": [{} for _ in range(10)]})
-    with pytest.raises(TooManyDefaults, match="1048576 characters"):
+    with pytest.raises(DefaultsTooLarge, match="1048576 characters"):
         apply_defaults(schema, {"items": [{} for _ in range(1200)]})
 
 

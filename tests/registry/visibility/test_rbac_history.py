@@ -112,7 +112,7 @@ def large_binding(name: str, subjects: int, *, role: str = "r") -> rbac.RbacBind
 
 
 def test_large_changes_are_forgotten_sooner(clock: Clock) -> None:
-    """Whoever may write RoleBindings in one namespace may write some of ten thousand subjects."""
+    """A user who may write RoleBindings in one namespace may write some of ten thousand subjects."""
     history = RbacHistory(clock=clock, max_bytes=100_000)
     history.start_recording(1)
     for rv in range(2, 12):
