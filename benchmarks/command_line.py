@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from apiserver.server import event_loop
+import uvloop
 
 T = TypeVar("T")
 _OLD_NAME = "--host"
@@ -23,7 +23,7 @@ _OLD_NAME = "--host"
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Runs a benchmark. SIGTERM cancels it, as Ctrl-C does, so that it stops the servers that it has started."""
     try:
-        return event_loop.run(_cancelled_by_sigterm(main))
+        return uvloop.run(_cancelled_by_sigterm(main))
     except asyncio.CancelledError:
         sys.exit(128 + signal.SIGTERM)
 
