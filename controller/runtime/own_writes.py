@@ -45,10 +45,9 @@ class OwnWrites(Generic[K, V]):
 
     def newer_than(self, key: K, version: int) -> V | None:
         """The value of our last write of an object, if that is newer than a version up to which it was observed."""
+        self._forget(self._clock())
         last = self._writes.get(key)
-        if last is None or last.version <= version or self._clock() >= last.at + _REMEMBERED_SECONDS:
-            return None
-        return last.value
+        return last.value if last is not None and last.version > version else None
 
     def _forget(self, now: float) -> None:
         while self._writes:

@@ -13,7 +13,7 @@ _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 
 class CollectedObjects:
-    """With what `keeps` has returned for each object."""
+    """Objects by key, with what `keeps` has returned for each of them."""
 
     def __init__(self, keeps: Callable[[Object], object] | None, transform: Callable[[Object], Object]) -> None:
         self._keeps = keeps

@@ -156,9 +156,9 @@ class Store(
         self._before_write(context)
 
         async def attempt(live: bool) -> tuple[Object, bool]:
-            current = await self._current(key, live=live)
-            if current is not None:
-                return await self._update(context, self._read(key, current, live), change, validate, dry_run), False
+            read = await self._current(key, live=live)
+            if read is not None:
+                return await self._update(context, read, change, validate, dry_run), False
             if validate_create is None:
                 raise self._not_found(key)
             new = await change(None)
@@ -258,17 +258,17 @@ class Store(
         self._before_write(context)
 
         async def attempt(live: bool) -> rest.DeletionResult:
-            current = await self._current(key, live=live)
-            if current is None:
+            read = await self._current(key, live=live)
+            if read is None:
                 raise self._not_found(key)
-            if mismatch := precondition_mismatch(options.preconditions, current):
+            if mismatch := precondition_mismatch(options.preconditions, read.object):
                 conflict = errors.Conflict(self.resource.group_kind, key.name, mismatch)
-                raise conflict if live else _StaleRead(conflict)
+                raise conflict if read.live else _StaleRead(conflict)
             async with AsyncExitStack() as admitted:
-                async with self._judging(self._read(key, current, live)):
-                    await admitted.enter_async_context(validate(None, current))
+                async with self._judging(read):
+                    await admitted.enter_async_context(validate(None, read.object))
                 try:
-                    return await self._backend.delete(key, current, options, context=context)
+                    return await self._backend.delete(key, read.object, options, context=context)
                 except errors.Conflict as conflict:
                     raise _StaleRead(conflict) from conflict
 
@@ -312,15 +312,12 @@ class Store(
                 raise result
         return [result for result in results if isinstance(result, dict)], page.resource_version
 
-    async def _current(self, key: Key, *, live: bool) -> Object | None:
+    async def _current(self, key: Key, *, live: bool) -> _Read | None:
         """The stored object. If the cache does not have it, it is read from the storage."""
         found = await self._backend.read(key, live=live)
         if found is None and not live:
-            found = await self._backend.read(key, live=True)
-        return found
-
-    def _read(self, key: Key, found: Object, live: bool) -> _Read:
-        return _Read(key, found, live or self._backend.is_only_writer)
+            found, live = await self._backend.read(key, live=True), True
+        return _Read(key, found, live or self._backend.is_only_writer) if found is not None else None
 
     def _warn(self, context: RequestContext, obj: Object) -> None:
         for text in self._strategy.warnings(obj):

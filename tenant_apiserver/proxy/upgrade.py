@@ -12,7 +12,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from apiserver.meta.errors import ServiceUnavailable, TooManyRequests
-from apiserver.request.bytes_in_flight import Reservation
+from apiserver.request.bytes_in_flight import UNLIMITED, Reservation
 from apiserver.request.context import RequestContext
 from registry.cluster.interface import ClusterUnreachable
 from registry.cluster.upgraded_connection import ANSWER_BYTES, UpgradeAnswer
@@ -108,7 +108,7 @@ class _End(asyncio.Protocol):
     def __init__(self, own: asyncio.Transport, peer: asyncio.Transport, reservation: Reservation) -> None:
         self._own = own
         self._peer = peer
-        self._reservation: Reservation | None = reservation
+        self._reservation = reservation
         self._unread = 0
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -116,13 +116,12 @@ class _End(asyncio.Protocol):
         self._peer.write(data)
 
     def pause_writing(self) -> None:
-        if self._reservation is not None:
-            try:
-                self._reservation.add(UNREAD_BYTES)
-            except TooManyRequests:
-                self._own.abort()
-                return
-            self._unread = UNREAD_BYTES
+        try:
+            self._reservation.add(UNREAD_BYTES)
+        except TooManyRequests:
+            self._own.abort()
+            return
+        self._unread = UNREAD_BYTES
         self._peer.pause_reading()
 
     def resume_writing(self) -> None:
@@ -132,12 +131,11 @@ class _End(asyncio.Protocol):
     def finish(self) -> None:
         """Counts nothing any more: the request is over."""
         self._release()
-        self._reservation = None
+        self._reservation = UNLIMITED
 
     def _release(self) -> None:
-        if self._reservation is not None:
-            self._reservation.subtract(self._unread)
-            self._unread = 0
+        self._reservation.subtract(self._unread)
+        self._unread = 0
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.closed.done():

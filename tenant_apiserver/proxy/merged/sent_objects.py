@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 _MOST_REMOVED: Final = 1000
@@ -52,7 +53,8 @@ class SentObjects:
         count = self.removals - removals
         if count > len(self._removed):
             return False
-        for part, key, uid in [*self._removed][len(self._removed) - count :] if count else ():
+        # the last object of a name first
+        for part, key, uid in islice(reversed(self._removed), count):
             if key not in self.parts.get(part, {}):
                 self.add(part, key, uid)
         return True
